@@ -36,8 +36,8 @@ from instance_catalog.prediction.predict import predict
 
 @click.command()
 @click.argument("expression", metavar="EXPR")
-@click.option("--type", "instance_type", metavar="TYPE", help="Try it on the devices of this instance type.")
-@click.option("--slices", "slices_file", metavar="FILE", help="Try it on these ResourceSlices; - is stdin.")
+@click.option("--type", "instance_type", metavar="TYPE", help="Evaluate it on the devices of this instance type.")
+@click.option("--slices", "slices_file", metavar="FILE", help="Evaluate it on these ResourceSlices; - is stdin.")
 @click.option("--drivers", metavar="PROFILE", help="Drivers that run on the nodes, as for `foreslice slices`.")
 @kubernetes_option
 @catalog_option
@@ -51,9 +51,9 @@ def cel(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Without --type or --slices it is tried on every instance type of the catalog, under every driver profile it may
-    run. An error is not a mismatch: the scheduler gives up on a pod when a selector fails on a device it looks at.
-    Unknown means that it depends on values which exist only on a running node.
+    """Without --type or --slices, the selector is evaluated on every instance type of the catalog, with every driver
+    profile that the type may run. An error is not a mismatch: if a selector fails on a device, kube-scheduler does not
+    schedule the pod at all. Unknown means that the result depends on values that exist only on a running node.
 
     \b
     Try:
@@ -61,7 +61,7 @@ def cel(
       foreslice cel 'device.attributes["dra.net"].rdma' --type p5.48xlarge
       kubectl get resourceslices -o yaml | foreslice cel 'device.driver == "gpu.nvidia.com"' --slices -
 
-    Exit code 0: it was tried; 1: it does not compile, or the input cannot be used.
+    Exit code 0: the selector was evaluated; 1: it does not compile, or the input cannot be used.
     """
     if instance_type and slices_file:
         raise click.UsageError("--type and --slices exclude each other")

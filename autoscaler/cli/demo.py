@@ -41,17 +41,19 @@ SETTINGS: Final = Settings(loop=LoopSettings(resync=timedelta(minutes=10)))
 
 
 @click.command()
-@click.option("--speed", type=click.FloatRange(min=0), default=0, help="Virtual seconds per second; 0 does not wait.")
+@click.option(
+    "--speed", type=click.FloatRange(min=0), default=0, help="Virtual seconds per real second; 0 does not wait."
+)
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the status page as it is when most nodes are there and being launched.",
+    help="Write the status page of the moment with the most existing and planned nodes.",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def demo(speed: float, page: Path | None, output: str) -> None:
-    """Everything is simulated and nothing is needed: an in-memory cluster and cloud under the production loop, on a
-    virtual clock. Exits 1 if anything does not come out as the scenario expects.
+    """It needs no cluster and no cloud account: the controller's own code works on an in-memory cluster and cloud, on a
+    virtual clock. Exit code 1: the result differs from what the scenario expects.
     """
     show = _Json() if output == "json" else _Text(speed)
     scenario = load_scenario("demo")
@@ -75,7 +77,7 @@ def demo(speed: float, page: Path | None, output: str) -> None:
 
 
 class _Busiest:
-    """The tick with most nodes that are there or about to be launched, and pods that wait."""
+    """The tick with the most existing and planned nodes and pending pods."""
 
     def __init__(self) -> None:
         self.tick: Tick | None = None

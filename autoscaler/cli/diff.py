@@ -33,9 +33,11 @@ PLACES_LOST = 3
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @click.option(
-    "-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests that belong to both: pools, say."
+    "-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests that both have, such as pools."
 )
-@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option(
+    "--kubernetes-version", metavar="VERSION", help="Decide like this version of Kubernetes.  [default: 1.36]"
+)
 @catalog_option
 @skip_unknown_option
 @strict_option
@@ -64,7 +66,7 @@ def diff(
       foreslice diff yesterday.json today.json
       foreslice diff old/ new/ -f pools/ -o json
 
-    Exit code 0: B places every pod that A places; 3: it leaves some out; 1: the input cannot be used.
+    Exit code 0: B places every pod that A places; 3: it does not place all of them; 1: the input cannot be used.
     """
     if before == after == "-":
         raise BadInputError("- is given twice", next_step="standard input is read once: give one of the two as a file")

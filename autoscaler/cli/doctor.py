@@ -45,8 +45,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
     Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on future nodes,
     device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
-    installed. Where you may create claims, slices and classes, feature gates are tested with server-side
-    dry runs.
+    installed. If you may create claims, slices and classes, it tests feature gates with server-side dry runs.
 
     \b
     Try:
@@ -54,7 +53,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
       foreslice doctor --service-account foreslice-system/foreslice
       foreslice doctor -o json | jq '.[] | select(.level == "error")'
 
-    Exit code 0: nothing is wrong; 3: something is; 1: the cluster cannot be read.
+    Exit code 0: no problem found; 3: problems found; 1: the cluster cannot be read.
     """
     client = connected(kubeconfig, context)
     assumed = client.profile(feature_gates)

@@ -54,8 +54,10 @@ _SHOWN = 5  # pods without a place, where none is named
     metavar="PATH",
     help="File, directory, or - for stdin, instead of a cluster.",
 )
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of a NAME that has none.")
-@click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of NAME, if NAME has none.")
+@click.option(
+    "--kubernetes-version", metavar="VERSION", help="With -f: decide like this version of Kubernetes.  [default: 1.36]"
+)
 @catalog_option
 @skip_unknown_option
 @strict_option
@@ -80,13 +82,13 @@ def explain(
 ) -> None:
     """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
 
-    NAME is a pod, or a workload (`deployment/web`) for the first of its pods. `claim/NAME` and `node/NAME` ask for a
-    ResourceClaim or a node, which may be one that the plan would launch; `provreq/NAME` and `capacitybuffer/NAME` for
-    what a ProvisioningRequest or a CapacityBuffer gets. Each change that is shown was planned again, and places
-    the pod.
+    NAME is a pod, or a workload (`deployment/web`) for the first of its pods. `claim/NAME` explains a ResourceClaim,
+    and `node/NAME` a node, which may be one that the plan would launch; `provreq/NAME` and `capacitybuffer/NAME`
+    explain a ProvisioningRequest or a CapacityBuffer. Every change that is shown was tried by planning again, and
+    places the pod.
 
-    It plans anew from what the cluster or the files show, so it works without an installation and needs only read
-    access. With -f and without a NAME, it explains the pods that get no place.
+    It makes a new plan from the cluster or the files, so it works without an installation and needs only read access.
+    With -f and without a NAME, it explains the pods that cannot be placed.
 
     \b
     Try:

@@ -41,7 +41,9 @@ _RULES = {
 @click.option(
     "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
 )
-@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option(
+    "--kubernetes-version", metavar="VERSION", help="Decide like this version of Kubernetes.  [default: 1.36]"
+)
 @catalog_option
 @skip_unknown_option
 @output_option("sarif")
@@ -53,9 +55,9 @@ def lint(
     skip_unknown: bool,
     output: str,
 ) -> None:
-    """Selectors are tried on every device that the catalog's instance types will publish, under every driver profile
-    they may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads
-    them. docs/lint.md lists the rules.
+    """It evaluates selectors on every device that the catalog's instance types will publish, with every driver profile
+    that they may run, and on the ResourceSlices in the manifests. It also checks pods, pools and all other objects that
+    `plan` reads. docs/lint.md lists the rules.
 
     \b
     Try:

@@ -95,7 +95,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     "--no-color",
     is_flag=True,
     default=lambda: bool(os.environ.get("NO_COLOR")),
-    help="Plain text on terminals, too, as with the environment variable NO_COLOR.",
+    help="Print plain text on terminals as well, as with the environment variable NO_COLOR.",
 )
 @click.option(
     "--version",

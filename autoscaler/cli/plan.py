@@ -59,7 +59,9 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--live", is_flag=True, help="Plan for the pending pods of a cluster. Changes nothing.")
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
-@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option(
+    "--kubernetes-version", metavar="VERSION", help="Decide like this version of Kubernetes.  [default: 1.36]"
+)
 @click.option(
     "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Also write an HTML page."
 )
@@ -68,26 +70,27 @@ SOMETHING_LEFT_OUT = 3
 @what_if_option
 @cost_option
 @catalog_option
-@click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
+@click.option("--at", "moment", metavar="TIME", help="Plan for this time (RFC 3339).  [default: now]")
 @click.option(
     "--work",
     type=click.IntRange(min=1),
     default=1,
     metavar="TIMES",
-    help="Multiply the work budget, for pods whose selectors or searches exceed it.  [default: 1]",
+    help="Multiply the work budget by this number, if pods exceed it with their selectors or searches.  [default: 1]",
 )
 @skip_unknown_option
 @click.option(
     "--strict",
     is_flag=True,
-    help="Treat unknown fields as errors; patches, and pods that are ignored or do not work, as not placed.",
+    help="Treat unknown fields as errors. Count pods that are ignored or would not work, and patches, as not placed.",
 )
 @click.option(
     "--replay",
     "ties",
     metavar="TIES",
-    help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn of those that find no place. "
-    "Of equally good nodes it takes the `first`, an `adversarial` choice, or one drawn with a number as seed.",
+    help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn about pods that then do not "
+    "fit. Among equally good nodes, it takes the `first`, makes an `adversarial` choice, or draws one with a number "
+    "as seed.",
 )
 @output_option(*FORMS)
 def plan(
@@ -113,12 +116,13 @@ def plan(
     """Nothing is launched.
 
     Reads pods and what makes pods (Deployments, Jobs, JobSets, RayClusters, PyTorchJobs, …), ResourceClaims and
-    templates, DeviceClasses, and whatever else decides where a pod may run: nodes, ResourceSlices, volumes, gangs,
+    templates, DeviceClasses, and all other objects that affect scheduling: nodes, ResourceSlices, volumes, gangs,
     CapacityPools and CapacityBlocks. The DeviceClasses that driver charts install are built in. Without a CapacityPool
-    the whole catalog is on offer, and the plan says which driver profile a pool must have. With --live the same is read
-    from a running cluster, where nothing needs to be installed; you need the right to list objects in all namespaces.
+    the whole catalog is on offer, and the plan says which driver profile a pool must have. With --live it reads them
+    from a running cluster. Nothing needs to be installed there; you need the right to list objects in all namespaces.
 
-    Prices are those of the region. In a region without prices nothing is bought; `foreslice catalog sync` imports them.
+    Prices are those of the region. A plan buys nothing in a region without prices; `foreslice catalog sync` imports
+    them.
 
     \b
     Try:
@@ -133,8 +137,8 @@ def plan(
       foreslice plan -f deploy/ --replay adversarial
       foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
-    Exit code 0: every pod in scope is placed, and with --strict none is ignored or where it does not work, and no
-    object looks like a patch; 3: some are not; 1: the input cannot be used.
+    Exit code 0: every pod in scope is placed; with --strict also: no pod is ignored, every pod works on its node, and
+    no object looks like a patch; 3: otherwise; 1: the input cannot be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")

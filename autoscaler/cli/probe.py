@@ -25,8 +25,9 @@ from instance_catalog.probe.record import ProbeError
 def probe(host_root: Path, output: str) -> None:
     """Reads GPUs, MIG profiles, NVLinks, the PCI tree and network cards.
 
-    Run it on a node of the type, or let deploy/probe-job.yaml do so. Nothing is changed. What the driver or the
-    rights of the process do not reach is left out, and noted; MIG placements need root. See docs/probe.md.
+    Run it on a node of the type, or apply deploy/probe-job.yaml. It changes nothing. Values that the driver does not
+    report, or that the process may not read, are left out, and the record lists them; MIG placements need root. See
+    docs/probe.md.
 
     \b
     Try:

@@ -48,8 +48,9 @@ def _parameter(setting: Setting) -> str:
 )
 @_setting_options
 def run(config: Path | None, **flags: str | None) -> None:
-    """Pools in mode Observe, the default, change nothing but their own status and events. The cluster needs the custom
-    resources of deploy/crds. Of several replicas one acts. Ends on SIGTERM after the reconcile that is under way.
+    """Pools in mode Observe, the default, write only their own status and Events. The cluster needs the custom
+    resources of deploy/crds. Of several replicas, only the leader acts. On SIGTERM, the process finishes the current
+    reconcile and exits.
     """
     given = {setting.flag: value for setting in all_settings() if (value := flags[_parameter(setting)]) is not None}
     settings = read_settings(config, flags=given)

@@ -49,13 +49,13 @@ _STEP: Final = 20  # the number of progress lines of a run
 @click.option(
     "-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests of the cluster: pools, classes."
 )
-@click.option("--columns", default="", metavar="M=C,…", help="With a CSV: which column is what, as MEANING=COLUMN,….")
+@click.option("--columns", default="", metavar="M=C,…", help="With a CSV: the columns, as MEANING=COLUMN,….")
 @click.option(
     "--gpu-model",
     "models",
     multiple=True,
     metavar="NAME=MODEL",
-    help="With a CSV: the accelerators that a name of the trace stands for, as G2=A10G or V100=V100|A100.",
+    help="With a CSV: the accelerators that a name in the trace means, as G2=A10G or V100=V100|A100.",
 )
 @click.option(
     "--policy", default="greedy,foreslice", show_default=True, help=f"Policies to compare: {', '.join(POLICIES)}."
@@ -64,10 +64,13 @@ _STEP: Final = 20  # the number of progress lines of a run
     "--keep-alive",
     default="",
     metavar="TIMES",
-    help="How long empty nodes stay, such as 0s,1m,5m,10m,30m: each is a run of its own.  [default: as the pools say]",
+    help="How long empty nodes stay, such as 0s,1m,5m,10m,30m: each is a separate run.  [default: as the pools say]",
 )
 @click.option(
-    "--boot", default="", metavar="TIME", help="From a launch to the node.  [default: the scenario's, or 150s]"
+    "--boot",
+    default="",
+    metavar="TIME",
+    help="Time from a launch to the registration of the node.  [default: the scenario's, or 150s]",
 )
 @click.option(
     "--checkpoint",
@@ -76,15 +79,18 @@ _STEP: Final = 20  # the number of progress lines of a run
     help="Tasks of a trace lose at most so much of their work when they are moved.  [default: they cannot be moved]",
 )
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
-@click.option("--skip-unplaceable", is_flag=True, help="Leave out tasks that no pool can ever place, and say which.")
+@click.option("--skip-unplaceable", is_flag=True, help="Leave out tasks that no pool can ever place, and list them.")
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Runs side by side.  [default: as many as there are CPUs]",
+    help="Runs in parallel.  [default: as many as there are CPUs]",
 )
 @click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with pictures."
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write an HTML page with charts.",
 )
 @catalog_option
 @output_option()
@@ -105,13 +111,13 @@ def simulate(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """FILE is a scenario in YAML or a trace in CSV. Its tasks arrive, run and end in a simulated cluster and cloud
-    under the production loop, in virtual time: what the controller would launch, keep and remove. Nothing is launched.
+    """FILE is a scenario in YAML or a trace in CSV. Its tasks arrive, run and end in a simulated cluster and cloud. The
+    controller's own code decides which nodes to launch, keep and remove, in virtual time. Nothing is launched.
 
-    Each policy and each time to keep empty nodes is a run from an empty cluster. `greedy` plans for one pod at a time
-    and takes the cheapest node for it alone; `foreslice` plans for all that waits together; `closing` also lets no
-    more pods onto nodes whose pods would cost less elsewhere (disruption.consolidate: Close); `cheaper` moves running
-    pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
+    Each combination of a policy and a --keep-alive time is one run, which starts with an empty cluster. `greedy` plans
+    for one pod at a time and takes the cheapest node for this pod; `foreslice` plans for all pending pods together;
+    `closing` also keeps new pods away from nodes whose pods would cost less elsewhere (disruption.consolidate: Close);
+    `cheaper` moves running pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
 
     \b
     A trace needs the columns arrival, gpus, and duration or end; others are optional:
@@ -126,7 +132,7 @@ def simulate(
       foreslice simulate trace.csv -f pool.yaml --gpu-model G2=A10G --skip-unplaceable -o json
       foreslice simulate docs/examples/simulate/services.yaml --policy foreslice,cheaper
 
-    Exit code 0: every task has started; 3: some never did; 1: the input cannot be used.
+    Exit code 0: every task has started; 3: some tasks never started; 1: the input cannot be used.
     """
     variants = _variants(policy, keep_alive)
     if html is not None:

@@ -27,7 +27,7 @@ from instance_catalog.types.instance_type import InstanceType
     "--drivers", metavar="PROFILE", help="Drivers that run on the node. Default: all that fit the type, as shipped."
 )
 @kubernetes_option
-@click.option("--node-name", metavar="NAME", help="Name of the node that publishes.")
+@click.option("--node-name", metavar="NAME", help="Name of the node that publishes the slices.")
 @catalog_option
 @output_option()
 def slices(
@@ -51,8 +51,8 @@ def slices(
       tpu:topology=4x4             TPU chips of a multi-host slice
       neuron                       Trainium devices
 
-    The table leaves attributes that all devices of a driver share to the line above it. YAML and JSON can be applied to
-    a cluster: values that only a running node knows are filled with placeholders, and an annotation lists them.
+    The line above the table shows the attributes that all devices of a driver share. YAML and JSON can be applied to a
+    cluster: they have placeholders for values that exist only on a running node, and an annotation lists these.
 
     \b
     Try:

@@ -18,7 +18,7 @@ from autoscaler.report.tables.cluster_tables import status_entry, status_lines, 
 def status(kubeconfig: str, context: str, output: str) -> None:
     """Also shows what keeps a pool from acting.
 
-    The launches shown are a new plan from the state of the cluster. Only reads.
+    The launches shown are a new plan from the state of the cluster. The command only reads.
 
     \b
     Try:

@@ -21,7 +21,7 @@ from providers.finding import FindingTopic
     metavar="URL",
     envvar="FORESLICE_AWS_QUEUE",
     show_envvar=True,
-    help="Queue with EC2's notices, the controller's setting aws.queue. Without it no queue is checked.",
+    help="Queue with EC2's interruption notices, the controller's setting aws.queue. Without it no queue is checked.",
 )
 @output_option()
 @click.pass_context
@@ -32,7 +32,7 @@ def check_aws(
 
     Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images, instance profiles
     and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA, reservations, and the queue
-    of notices: whether it exists, who may send to it and what EventBridge sends.
+    of interruption notices: whether it exists, who may send to it, and which events EventBridge sends.
 
     \b
     Try:
@@ -40,7 +40,7 @@ def check_aws(
       foreslice aws check --queue https://sqs.us-east-1.amazonaws.com/123456789012/foreslice-research
       foreslice aws check -o json | jq '.[] | select(.required and (.passed | not))'
 
-    Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
+    Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be reached.
     """
     from autoscaler.composition.aws import aws_providers
 

@@ -21,4 +21,4 @@ from autoscaler.cli.common.commands import LazyGroup
     },
 )
 def aws() -> None:
-    """`check` only reads; `trial` launches, with --yes alone."""
+    """`check` only reads; `trial` launches only with --yes."""

@@ -20,7 +20,7 @@ from autoscaler.settings.settings import AwsSettings
 @click.option("--type", "instance_type", default="g6.xlarge", show_default=True, metavar="NAME", help="Instance type.")
 @click.option("--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that the trial may cost.")
 @click.option("--report", default="aws-trial.json", show_default=True, metavar="PATH", help="File for the report.")
-@click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
+@click.option("--yes", is_flag=True, help="Launch. Without this flag the command only prints what it would do.")
 @click.pass_context
 def trial_aws(
     ctx: click.Context,
@@ -35,18 +35,19 @@ def trial_aws(
     report: str,
     yes: bool,  # click's
 ) -> None:
-    """One on-demand machine, one spot machine and a gang of two, from the subnets, the image and the role of an
-    AWSNodeTemplate. They do not join the cluster. It checks tokens that are used again, tags, network interfaces, how
-    long EC2 takes to show and to end a machine. Every machine is ended, also after Ctrl-C; after a crash the next trial
-    ends what is left, and a machine shuts itself down after half an hour. The report names no account, key or user.
+    """It launches one on-demand machine, one spot machine and a gang of two, with the subnets, the image and the role
+    of an AWSNodeTemplate. They do not join the cluster. It checks repeated launch tokens, tags, network interfaces, and
+    how long EC2 takes to show and to terminate a machine. It terminates every machine, also after Ctrl-C. After a
+    crash, the next trial terminates the machines that are left, and each machine shuts itself down after half an hour.
+    The report names no account, key or user.
 
     \b
     Try:
       foreslice aws trial --template gpu --max-usd 5
       foreslice aws trial --template gpu --type g6.xlarge --max-usd 5 --yes
 
-    Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: AWS cannot be asked, or the trial
-    may cost more.
+    Exit code 0: all is as expected, or nothing was launched; 3: a check failed; 1: AWS cannot be reached, or the trial
+    may cost more than --max-usd.
     """
     from autoscaler.composition.aws import aws_providers
     from providers.aws.provider import AwsProvider

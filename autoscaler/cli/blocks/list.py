@@ -17,8 +17,8 @@ from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 def list_blocks(kubeconfig: str, context: str, output: str) -> None:
     """Only reads.
 
-    LEFT is the time to the start of a block that has not begun, else to the moment the provider takes its machines.
-    NODES is how many of its machines are nodes, of how many.
+    LEFT is the time until the block starts or, after that, until the provider takes its machines back. NODES shows how
+    many of its machines are nodes now.
 
     \b
     Try:

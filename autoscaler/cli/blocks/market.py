@@ -64,7 +64,12 @@ def query_options(command: Command) -> Command:
         ),
         click.option("--hours", default=24, show_default=True, type=click.IntRange(24, 4368), help="Multiples of 24."),
         click.option("--count", default=1, show_default=True, type=click.IntRange(1, 64), help="Machines, or racks."),
-        click.option("--ultraserver", default="", metavar="TYPE", help="Whole racks instead, such as u-p6e-gb200x72."),
+        click.option(
+            "--ultraserver",
+            default="",
+            metavar="TYPE",
+            help="Buy whole racks, such as u-p6e-gb200x72, instead of machines of a type.",
+        ),
         click.option("--type", "instance_type", default="", metavar="TYPE", help="Such as p5.48xlarge."),
     ):
         command = decorate(command)
@@ -73,15 +78,15 @@ def query_options(command: Command) -> Command:
 
 @click.command("find")
 @query_options
-@click.option("--workload", type=click.Choice(["BATCH", "SERVING"]), help="Of TPUs, where Google asks for it.")
+@click.option("--workload", type=click.Choice(["BATCH", "SERVING"]), help="For TPUs, if Google requires it.")
 @output_option()
 def find_blocks(output: str, region: str, profile: str, workload: str | None, **asked: Any) -> None:
     """Buys nothing.
 
-    The picture below the table shows on which days offers start, zone by zone. AWS limits such requests: ten
-    in a row, then one every seven seconds. For a machine type of Google Cloud, Google recommends one window of calendar
-    mode, without a price, and the command prints the gcloud command that reserves it; give --region. TPUs are reserved
-    in chips: those of all machines are asked for.
+    The chart below the table shows, for each zone, the days on which offers start. AWS limits such requests: ten in a
+    row, then one every seven seconds. For a machine type of Google Cloud, give --region: Google recommends one window
+    of calendar mode, without a price, and the command prints the gcloud command that reserves it. TPUs are reserved in
+    chips; the command requests the chips of all machines.
 
     \b
     Examples:
@@ -130,9 +135,15 @@ def _is_googles(name: str, types: Mapping[str, InstanceType]) -> bool:
 @click.argument("offer_id")
 @query_options
 @click.option("--max-price", required=True, callback=_dollars, metavar="USD", help="Buy only if it costs no more.")
-@click.option("--yes", is_flag=True, help="Really buy. Without it the command only says what it would do.")
-@click.option("--pool", default="gpu", show_default=True, metavar="NAME", help="Pool of the CapacityBlock it prints.")
-@click.option("--journal", default=str(_JOURNAL), show_default=True, metavar="FILE", help="Where purchases are noted.")
+@click.option("--yes", is_flag=True, help="Buy. Without this flag the command only prints what it would do.")
+@click.option(
+    "--pool",
+    default="gpu",
+    show_default=True,
+    metavar="NAME",
+    help="Pool in the CapacityBlock that the command prints.",
+)
+@click.option("--journal", default=str(_JOURNAL), show_default=True, metavar="FILE", help="File with all purchases.")
 def buy_block(
     *,
     offer_id: str,
@@ -144,10 +155,10 @@ def buy_block(
     profile: str,
     **asked: Any,
 ) -> None:
-    """Give the options that `blocks find` found it with.
+    """Give the same options as to `blocks find`.
 
-    A purchase is paid in advance and CANNOT BE CANCELLED. It is noted in the journal before it is made, and a
-    repetition prints what was bought instead of buying again. The controller never buys.
+    A purchase is paid in advance and CANNOT BE CANCELLED. The command writes the purchase to the journal before it
+    buys. If you repeat the command, it prints what was bought and does not buy again. The controller never buys.
 
     \b
     Example:

@@ -49,13 +49,13 @@ types:
 @click.command("add")
 @click.argument("name", metavar="TYPE")
 @into_option
-@click.option("--like", "model", metavar="TYPE", help="Take over everything but prices from this type.")
+@click.option("--like", "model", metavar="TYPE", help="Copy everything except prices from this type.")
 @click.option("--cloud", metavar="CLOUD", help="aws, gcp, or one of your own.")
 @click.option("--architecture", type=click.Choice(("amd64", "arm64")), help="[default: amd64]")
 @click.option("--vcpu", type=click.IntRange(1), metavar="N", help="Virtual CPUs.")
 @click.option("--memory", metavar="QUANTITY", help="Nominal memory, such as 1024Gi.")
 @click.option("--accelerator", metavar="KEY", help="Key of an accelerator, such as nvidia-h100-80gb.")
-@click.option("--count", metavar="N", help="How many accelerators; 1/8 for a part of a card.")
+@click.option("--count", metavar="N", help="Number of accelerators; 1/8 for a part of a card.")
 @click.option(
     "--sold-as", metavar="KINDS", help="capacity-block,reserved,flex-start,spot,on-demand  [default: on-demand]"
 )
@@ -65,9 +65,10 @@ types:
 @click.option("--edit", "in_editor", is_flag=True, help="Open the entry in $VISUAL or $EDITOR before it is written.")
 @below_option
 def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
-    """From options, from a type that is like it, or, with neither, from a template that opens in your editor. The file
-    is checked with the catalog it joins before it is written. Of a TYPE with capitals or underscores, as in
-    BM.GPU.H100.8, the type gets the name in lower case, and its machine stays as it is spelled.
+    """The facts come from options, from a similar type (--like), or, with neither, from a template that opens in your
+    editor. The command checks the file together with the whole catalog before it writes it. If TYPE has capital letters
+    or underscores, as in BM.GPU.H100.8, the type gets the name in lower case, and the file also keeps the cloud's own
+    spelling.
 
     \b
     Try:

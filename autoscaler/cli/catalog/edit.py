@@ -35,11 +35,18 @@ _PRICE = "price"
 @click.command("set")
 @click.argument("name", metavar="TYPE")
 @click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1, required=True)
-@click.option("--reason", required=True, metavar="TEXT", help="Why the value differs; it is kept in the file.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why the value differs; written to the file.")
 @click.option(
-    "--expires", default="", metavar="WHEN", help="2026-12-31, or 2026-12-31T11:30:00Z. From then on it is over."
+    "--expires",
+    default="",
+    metavar="WHEN",
+    help="2026-12-31, or 2026-12-31T11:30:00Z. From then on the overlay does not apply.",
 )
-@click.option("--priority", type=click.IntRange(-1000, 1000), help="Of several overlays the highest wins. Default: 0.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-1000, 1000),
+    help="Of several overlays, the one with the highest priority wins. Default: 0.",
+)
 @into_option
 @below_option
 def set_values(
@@ -99,11 +106,12 @@ def set_values(
 )
 @below_option
 def edit(what: str, target: Path | None, directories: tuple[Path, ...]) -> None:
-    """Of a type, only the fields that you change are kept, as TYPE.yaml in --into; your comments on them stay. Where
-    --into has a TYPE.yaml already, that file is opened. A field that you delete stays as it was; null makes it unknown.
+    """If you edit a type, only the fields that you change are written, to TYPE.yaml in --into, with your comments on
+    them. If --into already has a TYPE.yaml, that file is opened. A field that you delete keeps its value; null makes it
+    unknown.
 
-    The file is replaced in one step, after it was checked with the catalog it joins. What is wrong is shown, to be
-    edited again; what you give up is kept in a temporary file.
+    The command checks the file together with the whole catalog and then replaces it in one step. If something is wrong,
+    it shows the errors and lets you edit again; if you give up, your text stays in a temporary file.
 
     \b
     Try:

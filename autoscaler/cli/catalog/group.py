@@ -52,6 +52,7 @@ from autoscaler.cli.common.commands import LazyGroup
     },
 )
 def catalog() -> None:
-    """The catalog is data: directories given with --catalog add types and correct facts or prices. Their files come
-    from you (add, set, edit), from nodes (import, learn, verify) and from clouds (sync). See docs/catalog.md.
+    """The catalog is data. The files in directories that you name with --catalog add types and correct facts or prices.
+    You write these files (add, set, edit), or Foreslice writes them from what nodes publish (import, learn, verify) and
+    from what clouds list (sync). See docs/catalog.md.
     """

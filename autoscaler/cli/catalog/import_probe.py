@@ -30,8 +30,8 @@ from instance_catalog.types.instance_type import InstanceType
 @click.option("--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write TYPE.yaml there.")
 @catalog_option
 def import_probe(file: Path, name: str, cloud: str, target: Path | None, directories: tuple[Path, ...]) -> None:
-    """The entry is checked with the catalog it joins. Of a known type only devices are taken over. What a probe cannot
-    know (prices, how the type is sold) is for you to add.
+    """The command checks the entry together with the whole catalog. For a known type, it takes only the devices from
+    the probe. A probe has no prices and does not know how the type is sold; add these yourself.
 
     \b
     Try:

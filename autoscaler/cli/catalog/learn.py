@@ -36,7 +36,7 @@ _CLOUDS = {name: name for name in ("azure", "oci", "kwok")} | {c.provider_id: na
     help="Saved Nodes and ResourceSlices; - for stdin. [default: the cluster]",
 )
 @click.option("--type", "type_names", metavar="TYPE", multiple=True, help="Only this instance type. May be repeated.")
-@click.option("--cloud", metavar="CLOUD", help="Cloud of nodes whose providerID does not say.")
+@click.option("--cloud", metavar="CLOUD", help="Cloud of nodes whose providerID does not name one.")
 @kubernetes_option
 @click.option(
     "--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write learned-TYPE.yaml there."
@@ -53,8 +53,9 @@ def learn(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Of known types, what reality contradicts or answers is taken over; unknown ones get an entry. Shown first;
-    --write keeps it, below what you wrote by hand: a learned file has priority -10.
+    """For known types, it corrects facts that the nodes contradict and adds facts that were unknown; unknown types get
+    an entry. The changes are shown, and written only with --write. A learned file has priority -10, so files that you
+    wrote by hand win.
 
     \b
     Try:

@@ -26,7 +26,7 @@ SORTS = ("name", "price", "memory", "count", "vcpu", "accelerator")
 @click.command("list")
 @click.option("--accelerator", metavar="NAME", help="Part of an accelerator's name: H100, l40s, trainium, tpu-v6e.")
 @click.option("--cloud", metavar="CLOUD", help="aws, gcp, or a cloud of your own files.")
-@click.option("--min-memory", metavar="QUANTITY", help="Least memory of one accelerator, such as 40Gi.")
+@click.option("--min-memory", metavar="QUANTITY", help="Minimum memory of one accelerator, such as 40Gi.")
 @click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True, help="Unpriced types come last.")
 @catalog_option
 @output_option("wide")
@@ -38,9 +38,9 @@ def list_types(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Prices are on-demand list prices in one region; types without one are never bought until an overlay prices them.
-    MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known). `-o wide` adds the architecture
-    and how a type is sold.
+    """Prices are on-demand list prices in one region; types without a price are never bought; add a price with an
+    overlay. MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known). `-o wide` adds the
+    architecture and how a type is sold.
 
     \b
     Try:

@@ -28,9 +28,9 @@ removals_option = click.option(
 def sync() -> None:
     """Reads only; nothing is launched or bought.
 
-    What the cloud says is shown first, and kept with --write in a file that the sync alone owns. Whatever people wrote
-    or nodes published has a higher priority and stays in force; differences from the cloud are listed. An
-    interrupted sync continues where it stopped if it is started again within an hour.
+    It shows what the cloud lists. With --write it saves this in a file that only the sync writes. Facts that people
+    wrote or that nodes published have a higher priority and stay in use; the command lists where the cloud differs from
+    them. An interrupted sync continues where it stopped if you start it again within an hour.
     """
 
 

@@ -18,9 +18,9 @@ from instance_catalog.files.merging import disputes_of
 @click.command("validate")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 def validate(directory: Path | None) -> None:
-    """Every defect is reported at once, with file, line, field, what was found and what is allowed; exit code 1 then.
-    Overlays that have expired are checked as well. They are named, and so are overlays that contradict each other with
-    the same priority.
+    """Reports all defects in one run, each with file, line, field, what was found and what is allowed; the exit code is
+    then 1. Expired overlays are checked as well, and listed; so are overlays that have the same priority and contradict
+    each other.
 
     \b
     Try:

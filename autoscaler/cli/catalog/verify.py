@@ -49,14 +49,18 @@ class _Comparison:
     "--slices", "paths", metavar="FILE", multiple=True, required=True, help="Published ResourceSlices; - for stdin."
 )
 @click.option("--type", "type_name", metavar="TYPE", required=True, help="Instance type of the node.")
-@click.option("--node", metavar="NAME", help="The node, where the slices are of several.")
+@click.option("--node", metavar="NAME", help="Name of the node, if the slices belong to several nodes.")
 @click.option(
     "--drivers",
     metavar="PROFILE",
-    help="Drivers of the node. Default: of the published drivers, the most similar profile.",
+    help="Drivers of the node. Default: for each published driver, the most similar profile.",
 )
 @click.option(
-    "--for", "pods", metavar="FILE", multiple=True, help="Pods and claims: say which of them the drift affects."
+    "--for",
+    "pods",
+    metavar="FILE",
+    multiple=True,
+    help="Pods and claims; the command lists those that the drift affects.",
 )
 @kubernetes_option
 @catalog_option
@@ -71,10 +75,10 @@ def verify(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
-    the catalog can be corrected, the overlay that does it is printed, and the differences that would remain. With
-    --for, each pod of your manifests is decided with both, and the differences that change its placement are named. See
-    docs/drift.md.
+    """Values that exist only on a running node (uuids, addresses) must correspond one to one; everything else must be
+    equal. If an overlay can correct the catalog, the command prints the overlay and the differences that would remain.
+    With --for, it decides each pod of your manifests with both the prediction and the published slices, and names the
+    differences that change the pod's placement. See docs/drift.md.
 
     \b
     Try:

@@ -22,7 +22,7 @@ def what_if_option(command: Command) -> Command:
         "questions",
         multiple=True,
         metavar="CHANGE",
-        help="Plan again with a change, and show the difference: 'spot', 'region us-east4', "
+        help="Plan again with a change and show the difference: 'spot', 'region us-east4', "
         "'price p5.48xlarge=40', 'without p5.48xlarge', 'block +4'. May be repeated; "
         "the changes are then made together.",
     )(command)
@@ -70,7 +70,7 @@ def cost_option(command: Command) -> Command:
         default="",
         metavar="WHAT",
         callback=checked,
-        help=f"Divide the cost of new nodes by {USAGE} of pods.",
+        help=f"Show the cost of new nodes for each {USAGE} of pods.",
     )(command)
 
 

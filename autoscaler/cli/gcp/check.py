@@ -18,16 +18,17 @@ from autoscaler.settings.settings import GcpSettings
 def check_gcp(ctx: click.Context, kubeconfig: str, context: str, project: str, output: str) -> None:
     """Launches nothing.
 
-    The project, the permissions of whoever runs this, and the cluster's GCPNodeTemplates: node pools and instance
-    groups, what they start, whether their zones have such machines, GKE's autoscaling, auto-repair, the GPU driver that
-    GKE installs, and room for names. What is wrong comes with the gcloud command that corrects it.
+    It checks the project, the permissions of your account, and the cluster's GCPNodeTemplates: node pools and instance
+    groups, the machines that they start, whether their zones offer these machines, GKE's autoscaling, auto-repair, the
+    GPU driver that GKE installs, and whether the names that Foreslice gives to machines fit. For each problem it prints
+    the gcloud command that corrects it.
 
     \b
     Try:
       foreslice gcp check
       foreslice gcp check --project my-project -o json | jq '.[] | select(.passed | not)'
 
-    Exit code 0: all that is required is there; 3: something is missing; 1: the cluster cannot be asked.
+    Exit code 0: all that is required is there; 3: something is missing; 1: the cluster cannot be reached.
     """
     # With google-cloud-compute; `--help` needs none of it.
     from autoscaler.composition.gcp import gcp_providers

@@ -25,4 +25,4 @@ from autoscaler.cli.common.commands import LazyGroup
     },
 )
 def gcp() -> None:
-    """`check` only reads; `trial` starts machines and ends them; `provisioning-request` reads files."""
+    """`check` only reads; `trial` starts machines and terminates them; `provisioning-request` reads files."""

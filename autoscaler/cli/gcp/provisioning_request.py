@@ -33,10 +33,16 @@ _CLOUD = "gcp"
 @click.option(
     "--name", default="", metavar="NAME", help="Name of the request.  [default: that of the workload or gang]"
 )
-@click.option("--live", is_flag=True, help="Look in a cluster whether objects of these names exist. Changes nothing.")
+@click.option(
+    "--live", is_flag=True, help="Also check whether objects with these names exist in a cluster. Changes nothing."
+)
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
-@click.option("--kubernetes-version", metavar="VERSION", help="Read the manifests as this version.  [default: 1.36]")
+@click.option(
+    "--kubernetes-version",
+    metavar="VERSION",
+    help="Read the manifests like this version of Kubernetes.  [default: 1.36]",
+)
 @catalog_option
 @skip_unknown_option
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
@@ -52,15 +58,15 @@ def provisioning_request(
     skip_unknown: bool,
     output: str,
 ) -> None:
-    """For node pools made with --enable-queued-provisioning, which GKE's autoscaler alone sizes.
+    """For node pools created with --enable-queued-provisioning. Only GKE's autoscaler scales these.
 
-    One request of class queued-provisioning.gke.io for each Pod, Job or JobSet, or for all pods of a gang, with
-    PodTemplates that are those of the files. Its machines start all at once or not at all. They run for what the pods
-    say they need (foreslice.dev/expected-duration, activeDeadlineSeconds) and 30 minutes for starting; without that for
-    seven days, GKE's default. Nothing is written to a cluster. The pods are planned on Google Cloud as well; what has
-    no place is named on standard error.
+    It prints one request of class queued-provisioning.gke.io for each Pod, Job or JobSet, or for all pods of a gang,
+    with the pod templates of the files as PodTemplates. The machines of a request start all at once or not at all. They
+    run for the time that the pods state (foreslice.dev/expected-duration, activeDeadlineSeconds) plus 30 minutes for
+    starting; without a stated time for seven days, GKE's default. Nothing is written to a cluster. The command also
+    plans the pods on Google Cloud, and names those that cannot be placed on standard error.
 
-    A request is used once. What the files hold already is an error, and with --live what the cluster holds.
+    A request is used once. A request that already exists in the files, or with --live in the cluster, is an error.
 
     \b
     Try:
@@ -68,7 +74,7 @@ def provisioning_request(
       foreslice gcp provisioning-request -f train.yaml --live --name train-2 | kubectl apply -f -
       kubectl get job/train resourceclaimtemplates -o yaml | foreslice gcp provisioning-request -f -
 
-    Exit code 0: the requests are printed; 1: they cannot be written, and why.
+    Exit code 0: the requests are printed; 1: they cannot be printed, and the message says why.
     """
     if (kubeconfig or context) and not live:
         raise click.UsageError("--kubeconfig and --context say where to look: give --live with them.")

@@ -21,7 +21,7 @@ from autoscaler.settings.settings import GcpSettings
 )
 @click.option("--report", default="gcp-trial.json", show_default=True, metavar="PATH", help="File for the report.")
 @click.option("--resize-requests", is_flag=True, help="Try resize requests, which flex-start needs, with two machines.")
-@click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
+@click.option("--yes", is_flag=True, help="Launch. Without this flag the command only prints what it would do.")
 @click.pass_context
 def trial_gcp(
     ctx: click.Context,
@@ -36,14 +36,14 @@ def trial_gcp(
     resize_requests: bool,  # click's
     yes: bool,  # click's
 ) -> None:
-    """One machine and a gang of two, in a group of a GCPNodeTemplate. It checks names that are asked for again, how
-    long Google takes to list and to end a machine, and that no name is left in the group. On GKE the machines join the
-    cluster for these minutes, and pods may be scheduled onto them: use a node pool with a taint. Every name is deleted,
-    also after Ctrl-C. With --resize-requests it asks for two machines by a resize request instead, and cancels a second
-    request; when both are as expected, it notes the group in an annotation of the GCPNodeTemplate, which lets
-    flex-start be launched there. Nothing but the end of the command, or the next trial of this cluster, ends its
-    machines: after a crash they run and cost until a trial, with any group, deletes them. The report names no project,
-    key or user.
+    """It starts one machine and a gang of two, in a group of a GCPNodeTemplate. It checks repeated requests for the
+    same names, how long Google takes to list and to delete a machine, and that no name is left in the group. On GKE the
+    machines join the cluster for these minutes, and pods may be scheduled onto them: use a node pool with a taint.
+    Every name is deleted, also after Ctrl-C. With --resize-requests it requests two machines by a resize request
+    instead, and cancels a second request. If both work as expected, it adds the group to an annotation of the
+    GCPNodeTemplate, which allows launches of flex-start in this group. After a crash of the command, its machines run
+    and cost money until the next trial in this cluster, with any group, deletes them. The report names no project, key
+    or user.
 
     \b
     Try:
@@ -51,8 +51,8 @@ def trial_gcp(
       foreslice gcp trial --template gpu --type g2-standard-4 --max-usd 5 --yes
       foreslice gcp trial --template flex --resize-requests --max-usd 100 --yes
 
-    Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: Google Cloud cannot be asked, or
-    an hour of the machines costs more.
+    Exit code 0: all is as expected, or nothing was launched; 3: a check failed; 1: Google Cloud cannot be reached, or
+    an hour of the machines costs more than --max-usd.
     """
     # With google-cloud-compute; `--help` needs none of it.
     from autoscaler.composition.gcp import gcp_trial, note_tried
