@@ -51,7 +51,7 @@ class ClusterSettings:
     """Feature gates that the API server does not report: DRAListTypeAttributes=true,GenericWorkload=true."""
 
     providers: Words = ("kwok",)
-    """Names of the providers that may be asked; a pool with a node template of another one reports it."""
+    """Names of the providers that may be used; a pool whose node template belongs to another provider reports this."""
 
     catalog: Words = ()
     """Directories of catalog files that override the shipped ones, such as mounted ConfigMaps."""
@@ -65,13 +65,14 @@ class AwsSettings:
     """Region of the cluster. Empty: that of the environment (AWS_REGION) or of the profile."""
 
     profile: str = ""
-    """Profile of ~/.aws/config. Empty: what the environment gives, in a pod its role."""
+    """Profile of ~/.aws/config. Empty: the credentials of the environment; in a pod, those of its role."""
 
     prices: str = ""
     """Path of a YAML file with prices that replace list prices: your discounts."""
 
     queue: str = ""
-    """URL of an SQS queue with EC2's notices. Empty: interruptions are found at the next reconcile, which is later."""
+    """URL of an SQS queue with EC2's interruption notices. Empty: the next reconcile finds interruptions, which is
+    later."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -79,8 +80,8 @@ class GcpSettings:
     """Google Cloud, where cluster.providers names it."""
 
     project: str = ""
-    """Id of the project that the machines are in. Empty: that of the environment (GOOGLE_CLOUD_PROJECT) or of the
-    credentials, in a pod on GKE the cluster's."""
+    """Id of the project with the machines. Empty: the project of the environment (GOOGLE_CLOUD_PROJECT) or of the
+    credentials; in a pod on GKE, that of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -88,16 +89,17 @@ class LoopSettings:
     """The wait until the loop runs again without a change in the cluster."""
 
     resync: Duration = timedelta(minutes=1)
-    """The longest time between two reconciles. Machines report nothing by themselves; a minute is short beside a boot.
-    Each reconcile also looks for machines without an object."""
+    """The longest time between two reconciles. Machines send no events, and a minute is short compared with the time
+    that a machine needs to boot. Each reconcile also looks for machines without an object."""
 
     retry: Duration = timedelta(seconds=5)
-    """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
+    """Time until the next reconcile after a provider call whose outcome is unknown, or after a failed launch. It is
+    short because pods wait."""
 
     stale: Duration = timedelta(minutes=5)
-    """How long a kind of object may go without an event, a bookmark or a list before /readyz fails. At half of it the
-    kind is listed again, whatever its watch says, and without that list nothing is launched or ended. An API server
-    sends bookmarks every minute, so the default misses two before it lists."""
+    """How long a kind of object may have no event, bookmark or list before /readyz fails. After half of this time, the
+    kind is listed again, even if its watch seems to work; if the list fails, nothing is launched or terminated. An API
+    server sends bookmarks every minute, so the default misses two before it lists."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -105,11 +107,10 @@ class BatchSettings:
     """The time in which changes are collected before a reconcile, as Karpenter's batch durations."""
 
     idle: Duration = timedelta(seconds=1)
-    """Without any change for this long, the reconcile begins: pods of one Job arrive within milliseconds of each
-    other."""
+    """The reconcile begins when nothing has changed for this time. The pods of one Job arrive within milliseconds."""
 
     longest: Duration = timedelta(seconds=10)
-    """However many changes keep coming, the first one waits no longer than this."""
+    """The longest time that a change waits for the reconcile while other changes follow."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -120,11 +121,11 @@ class SpendingSettings:
     """$/h of all nodes that Foreslice owns, existing and new. None: only the pools' own limits count."""
 
     max_usd_per_day: Decimal | None = Field(default=None, ge=0)
-    """$ of all nodes that Foreslice owns on one day (UTC). Nothing is launched that would exceed it by midnight.
-    None: no bound."""
+    """$ of all nodes that Foreslice owns on one day (UTC). A launch that would exceed it before midnight is not made.
+    None: no limit."""
 
     max_launches_per_hour: int | None = Field(default=None, ge=0)
-    """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops launch loops."""
+    """Nodes launched per hour; all of them may be launched at once. None: no limit. A limit stops launch loops."""
 
     buy_unpriced: bool = False
     """Whether types without a price may be bought, counted as 0 $/h. False: an unknown price is an unknown risk."""
@@ -135,18 +136,20 @@ class WorkSettings:
     """The work that a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: Count = _WORK.per_round
-    """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.
-    Thousands of different pods that fit nowhere then delay others by about two seconds."""
+    """Work for checking nodes and for usual selectors, in equal shares for namespaces and, in each namespace, for kinds
+    of pods. With the default, thousands of different pods that fit nowhere delay others by about two seconds."""
 
     selectors_per_round: Count = _WORK.selectors_per_round
-    """For expensive selectors and searches, in equal shares for namespaces. Kubernetes lets a selector cost a million
-    for each device; with this, 20 such pods delay others by less than a second."""
+    """Work for expensive selectors and searches, in equal shares for namespaces. Kubernetes allows a cost of a million
+    for a selector and a device; with the default, 20 such pods delay others by less than a second."""
 
     per_pod: Count = _WORK.per_pod
-    """For one pod and its equals: half of selectorsPerRound, so that one of them cannot take all there is."""
+    """Work for one pod and for pods that are equal to it. The default is half of selectorsPerRound, so one kind of pod
+    cannot use all of it."""
 
     hints_per_round: Count = _WORK.hints_per_round
-    """To find which type would fit if a pool admitted it. No decision depends on it."""
+    """Work to find types that would fit if a pool admitted them. It is used only for hints; no decision depends on
+    it."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -154,8 +157,8 @@ class DriftSettings:
     """The reaction if a node publishes other devices than predicted. Drift is always reported."""
 
     policy: DriftPolicy = DriftPolicy.MATTERS
-    """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
-    A driver's patch version is no reason to stop launching, as Always would."""
+    """When the instance type is quarantined with its drivers. Matters: if the drift changes the decision for a claim
+    that the node was bought for. Always: after any drift, even of a driver's patch version."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -170,7 +173,8 @@ class PeriodSettings:
     """Time between two readings of the providers' prices (kwok has none). Spot prices change by the hour."""
 
     block_clock: Duration = timedelta(seconds=30)
-    """Time between two checks of the wall clock. Somebody may set it while the loop waits, and a block ends on time."""
+    """Time between two checks of the wall clock. Somebody may change the clock while the loop waits, and the end of a
+    block does not move."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -178,24 +182,25 @@ class SyncSettings:
     """Clouds' listings that the controller imports into the catalog: `foreslice catalog sync`, on a timer."""
 
     aws: Words = ()
-    """Regions to list. None, the default, lists nothing and needs no permission."""
+    """Regions to list. Empty, the default: nothing is listed, and no permission is needed."""
 
     gcp: Words = ()
     """Projects to list."""
 
     every: Duration = timedelta(hours=24)
-    """Time between two listings, each some hundred calls. What clouds sell changes by the week, list prices by the
-    month."""
+    """Time between two listings, each some hundred calls. The types on sale change every few weeks, list prices every
+    few months."""
 
     directory: str = ""
-    """Where the listings are kept, as catalog files below those of cluster.catalog. It must be writable; in a pod an
-    emptyDir will do, since all is listed again after a move."""
+    """Where the listings are kept, as catalog files below those of cluster.catalog. It must be writable. In a pod, an
+    emptyDir is enough: a new pod lists everything again."""
 
     spot: bool = False
-    """Whether AWS's spot prices are imported as well. They change by the hour, and those of yesterday mislead."""
+    """Whether AWS's spot prices are imported as well. They change every hour, and old ones are misleading."""
 
     gcp_prices: str = ""
-    """Path of a file with Google's prices, instead of sums of what the billing catalogue lists apart."""
+    """Path of a file with Google's prices. Empty: they are computed from the prices of parts in the billing
+    catalogue."""
 
     @property
     def lists(self) -> bool:
@@ -208,7 +213,7 @@ class LeaseSettings:
     """The Lease that elects which replica acts. Names and defaults are those of Kubernetes' own components."""
 
     elect: bool = True
-    """Whether to elect at all. Off only for a single process that nothing replaces, such as one on a laptop."""
+    """Whether to elect a leader. Turn it off only for a single process, such as one on a laptop."""
 
     name: str = "foreslice"
     """Name of the Lease."""
@@ -220,8 +225,8 @@ class LeaseSettings:
     """How long a replica must have seen no renewal before it takes over. Whole seconds, longer than renewDeadline."""
 
     renew_deadline: Duration = timedelta(seconds=10)
-    """How long after it began its last renewal the leader may act. Shorter than the duration by more than clocks drift,
-    and longer than 1.2 times retry."""
+    """How long the leader may act after the start of its last renewal. It must be shorter than the duration by more
+    than the drift of clocks, and longer than 1.2 times retry."""
 
     retry: Duration = timedelta(seconds=2)
     """Time between two attempts to acquire or renew."""
@@ -238,15 +243,16 @@ class ServeSettings:
     """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can distinguish them."""
 
     page_address: str = "127.0.0.1:8082"
-    """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
+    """The status page and /explain. Only `kubectl port-forward` reaches it, so tokens do not cross a network
+    unencrypted."""
 
     external_grpc: str = OFF
-    """Cluster Autoscaler's cloud provider externalgrpc, for pools with launcher ClusterAutoscaler. Calls rent machines
-    and end them: section grpc says who may call. Needs the extra `foreslice[grpc]`."""
+    """Cluster Autoscaler's cloud provider externalgrpc, for pools with launcher ClusterAutoscaler. Callers can launch
+    and terminate machines; section grpc says who may call. Needs the extra `foreslice[grpc]`."""
 
     grpc_expander: str = OFF
     """Cluster Autoscaler's expander grpc, which chooses among node groups. It changes nothing, and its client has no
-    certificate: TLS without client certificates, at an address of its own."""
+    certificate, so it uses TLS without client certificates and needs a separate address."""
 
     liveness: Duration = timedelta(minutes=5)
     """The longest that one reconcile may take before /healthz fails and the kubelet restarts the process."""
@@ -258,28 +264,31 @@ class GrpcSettings:
 
     certificate: str = ""
     """Path of the server's certificate (PEM), for the host name in Cluster Autoscaler's `address`. Required unless the
-    address is a loopback address or `insecure` says otherwise."""
+    address is a loopback address or `insecure` is set."""
 
     key: str = ""
     """Path of its private key (PEM)."""
 
     client_ca: str = ""
-    """Path of the CA (PEM) that signs Cluster Autoscaler's certificate: who has none cannot call. Required likewise."""
+    """Path of the CA (PEM) that signs Cluster Autoscaler's certificate. Clients without such a certificate are refused.
+    Required like the server's certificate."""
 
     insecure: bool = False
-    """Whether anybody who reaches the address may rent machines: no certificates. Only where nobody else reaches it."""
+    """Whether to serve without certificates. Then every process that reaches the address can launch and terminate
+    machines; set it only if no other process does."""
 
     resource_slices: bool = False
     """Whether templates have predicted ResourceSlices, in field 3 (kubernetes/autoscaler pull request 10303). Releases
-    without it ignore the field; false until one has it."""
+    without it ignore the field. The default stays false until a release has it."""
 
     exemplars: bool = False
-    """Whether a Cluster Autoscaler without that field is shown a Node of no machine, with its slices, for some seconds:
-    one for each group without a node that it asks about. Others see these Nodes, too (docs/cluster-autoscaler.md)."""
+    """Whether to create, for a Cluster Autoscaler without that field, a Node without a machine, with its slices, for
+    some seconds: one for each group that it asks about and that has no node. Others see these Nodes as well
+    (docs/cluster-autoscaler.md)."""
 
     groups: Count = 50
-    """How many node groups are listed. Cluster Autoscaler asks for each of them in every loop, and packs pods into
-    each; those with nodes are always listed."""
+    """The most node groups to list. Cluster Autoscaler requests each of them in every loop and packs pods into each.
+    Groups with nodes are always listed."""
 
 
 class LogFormat(Enum):
@@ -304,10 +313,10 @@ class LogSettings:
     """The log, on standard error."""
 
     level: LogLevel = LogLevel.INFO
-    """Info logs each decision once; debug also logs what libraries say."""
+    """Info logs each decision once; debug also logs messages of libraries."""
 
     format: LogFormat = LogFormat.AUTO
-    """Auto writes for people on a terminal, and otherwise one JSON object a line."""
+    """Auto writes readable text to a terminal, and otherwise one JSON object per line."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
