@@ -16,6 +16,8 @@ _INFINIBAND: Final = re.compile(r"(?<=[0-9])ib\b")  # of "8xh100ib", a machine o
 COUNT: Final = re.compile(r"\b([0-9]+)x(?=[a-z])")  # "8xH100"
 COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x([0-9]{1,2})\b")  # "a100x2"
 _MODEL: Final = re.compile(r"(?!gpu)[a-z]{1,3}[0-9]{2,4}[a-z]{0,2}")  # a40, gb200, mi300x; no pool1
+# Workstation and desktop cards, whose number stands alone: Quadro_RTX_5000, GeForce_GTX_1070_Ti.
+_DESKTOP: Final = frozenset({"rtx", "gtx", "quadro", "geforce"})
 _TPU: Final = re.compile(r"\btpu[-_ ](?=[0-9])")  # "tpu-7x" for tpu7x
 # Words of values that name no whole GPU, or one that a node must not have.
 _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
@@ -68,7 +70,9 @@ def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, .
 
 def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
     """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
-    named = _about_a_card(key, value) and any(_MODEL.fullmatch(word) for word in _words_of(value))
+    words = _words_of(value)
+    numbered = bool(words & _DESKTOP) and any(word[:4].isdigit() and len(word) >= 4 for word in words)
+    named = _about_a_card(key, value) and (numbered or any(_MODEL.fullmatch(word) for word in words))
     return named and not (accelerators_named(key, value, catalog) or nearest_accelerators(key, value, catalog))
 
 

@@ -25,6 +25,9 @@ _DOMAINS: Final = {
     "nebius.com": "Nebius",
     "digitalocean.com": "DigitalOcean",  # doks.digitalocean.com/gpu-brand, in public code of users alone
 }
+# CoreWeave's labels of GPUs, in a domain where NVIDIA publishes none: docs.coreweave.com, "Advanced Label
+# Selectors", and skypilot-org/skypilot, issue 5628, for the model (2026-11).
+_LABELS: Final = {f"gpu.nvidia.com/{name}": "CoreWeave" for name in ("class", "count", "model", "nvlink", "vram")}
 # Of a device plugin for any cluster: AliyunContainerService/gpushare-device-plugin, README.md; both names: issue 190 of
 # AliyunContainerService/gpushare-scheduler-extender.
 _OF_ANY_CLUSTER: Final = frozenset({"aliyun.com/gpu-mem", "aliyun.com/gpu-count"})
@@ -48,5 +51,7 @@ def cloud_of_machine(name: str) -> str:
 
 def cloud_named(name: str) -> str:
     """The cloud whose nodes alone have a label or resource of this name, "" for all others."""
+    if name in _LABELS:
+        return _LABELS[name]
     domain = name.partition("/")[0] if "/" in name and name not in _OF_ANY_CLUSTER else ""
     return next((cloud for end, cloud in _DOMAINS.items() if domain == end or domain.endswith(f".{end}")), "")

@@ -21,11 +21,10 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
 
-# CoreWeave's regions of one word, and its labels of GPUs: coreweave/kubernetes-cloud 67ae991.
+# CoreWeave's regions of one word: coreweave/kubernetes-cloud 67ae991.
 _REGION_KEYS: Final = frozenset({labels.REGION, "failure-domain.beta.kubernetes.io/region"})
 _REGIONS: Final = {"ORD1": "CoreWeave", "LAS1": "CoreWeave", "LGA1": "CoreWeave"}
 _OF_EVERY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM})
-_OF_GPUS: Final = {"CoreWeave": "gpu.nvidia.com/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,7 @@ def _of_other_cloud(pod: Pod, there: set[str], catalog: Catalog) -> OtherCloud |
     clouds = [*named.values(), *(cloud for _, cloud in valued.values()), *map(cloud_named, asked)]
     if not clouds:
         return None
-    gpus = _OF_GPUS.get(clouds[0])
-    keys = [*named, *(key for key in sorted(pod.selected_labels - there) if gpus and key.startswith(gpus))]
-    selected = {key: key for key in keys} | {key: f"{key}={value}" for key, (value, _) in valued.items()}
+    selected = {key: key for key in named} | {key: f"{key}={value}" for key, (value, _) in valued.items()}
     lacking = [name for name in unserved_resources(pod, there, catalog) if name not in asked]
     vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
     absent = absent_devices(pod, there, vendors, partial(machines_having, catalog=catalog))

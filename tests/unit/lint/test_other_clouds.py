@@ -111,12 +111,27 @@ def test_a_machine_that_is_there_or_may_be_another_is_not_said() -> None:
 
 
 @pytest.mark.parametrize("region", [labels.REGION, "failure-domain.beta.kubernetes.io/region"])
-def test_a_region_of_coreweave_explains_its_labels_of_gpus(region: str) -> None:
+def test_a_region_of_coreweave_is_named_with_its_labels_of_gpus(region: str) -> None:
     model = Requirement("gpu.nvidia.com/model", "In", ("A40",))
     (found,) = told(choosing(model, Requirement(region, "In", ("LAS1",))))
     assert f"selects gpu.nvidia.com/model and {region}=LAS1, which only nodes of CoreWeave" in found.message
     assert "no type in the catalog has A40, so choose another" in found.next_step
-    assert told(choosing(model)) == told(choosing(model, Requirement(region, "In", ("us-east-1",)))) == []
+    assert told(choosing(Requirement(region, "In", ("us-east-1",)))) == []
+
+
+@pytest.mark.parametrize("name", ["class", "count", "model", "nvlink", "vram"])
+def test_a_label_of_gpus_is_coreweaves_whatever_the_region(name: str) -> None:
+    of = Requirement(f"gpu.nvidia.com/{name}", "In", ("x",))
+    (found,) = told(choosing(of))
+    assert found.message.startswith(f"selects gpu.nvidia.com/{name}, which only nodes of CoreWeave have")
+    there = Node("n", labels=FrozenMap({of.key: "x"}))
+    assert told(choosing(of), nodes=(there,)) == told(choosing(Requirement("gpu.nvidia.com/own", "In", ("x",)))) == []
+
+
+@pytest.mark.parametrize("card", ["Quadro_RTX_5000", "GeForce_GTX_1070_Ti"])
+def test_a_desktop_card_is_a_model_that_the_catalog_lacks(card: str) -> None:
+    (found,) = told(choosing(Requirement("gpu.nvidia.com/class", "In", (card,))))
+    assert f"no type in the catalog has {card}, so choose another" in found.next_step
 
 
 def test_a_gpu_that_the_catalog_has_is_selected() -> None:
