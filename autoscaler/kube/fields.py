@@ -12,16 +12,12 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from autoscaler.kube.problem import Problems, left_by_template
+from autoscaler.kube.problem import Problems, left_by_template, unquoted
 from instance_catalog.diagnostic import Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
 _INT64 = range(-(2**63), 2**63)
-
-
-def _step_to_number(value: object) -> str:
-    return left_by_template(value) or ("write it without quotes" if isinstance(value, str) else "")
 
 
 class Fields:
@@ -106,7 +102,7 @@ class Fields:
         value = self.raw(name)
         if value is None or isinstance(value, bool):
             return value
-        self._wrong(name, "true or false", value)
+        self._wrong(name, "true or false", value, unquoted(value, "true or false"))
         return None
 
     def flag(self, name: str) -> bool:
@@ -122,7 +118,7 @@ class Fields:
             return None
         if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
             return value
-        self._wrong(name, "a whole number", value, _step_to_number(value))
+        self._wrong(name, "a whole number", value, unquoted(value, "a whole number"))
         return None
 
     def integer(self, name: str, default: int = 0) -> int:

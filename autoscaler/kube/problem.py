@@ -23,6 +23,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 # ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, KSA_NAME
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+$")
+_WITHOUT_QUOTES: Final = re.compile(r"[+-]?\d+(?:\.0*)?|true|false")
 
 
 def left_by_template(value: object) -> str:
@@ -33,6 +34,17 @@ def left_by_template(value: object) -> str:
         return ""
     variable = UNREPLACED if _VARIABLE.search(value) else ""
     return PLACEHOLDER if _PLACEHOLDER.search(value) and "$" not in value and "{{" not in value else variable
+
+
+def unquoted(value: object, kind: str) -> str:
+    """The next step for a value that has to be a `kind` ("a whole number", "true or false"): only text that reads like
+    one is in quotes by mistake."""
+    left = left_by_template(value)
+    if left or not isinstance(value, str):
+        return left
+    if _WITHOUT_QUOTES.fullmatch(value.strip()):
+        return "write it without quotes"
+    return f"write {kind}; if a tool fills it in, run that tool first"
 
 
 class Problems:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
-from autoscaler.kube.problem import Problems, left_by_template
+from autoscaler.kube.problem import Problems, unquoted
 from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
@@ -74,7 +74,7 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
         case "string_type":
             problems.error(location, f"expected a string, found {found}", "put the value in quotes")
         case "int_type":
-            step = left_by_template(detail["input"]) or "write it without quotes or fraction"
+            step = unquoted(detail["input"], "a whole number") or "write it without a fraction"
             problems.error(location, f"expected a whole number, found {found}", step)
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])

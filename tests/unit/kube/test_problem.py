@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.kube.fields import Fields, describe
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED, Problems
 from instance_catalog.diagnostic import Diagnostic, Path
 
 
@@ -36,6 +36,34 @@ def test_paths(path: Path, text: str) -> None:
 )
 def test_values_in_words(value: object, text: str) -> None:
     assert describe(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [
+        ("3", "write it without quotes"),
+        (" 3.0 ", "write it without quotes"),
+        ("three", "write a whole number; if a tool fills it in, run that tool first"),
+        ("template-num-nodes", "write a whole number; if a tool fills it in, run that tool first"),
+        ("${NODES}", UNREPLACED),
+        ("<nodes>", PLACEHOLDER),
+        ([3], ""),
+    ],
+)
+def test_only_numbers_are_in_quotes_by_mistake(value: object, step: str) -> None:
+    problems = Problems()
+    Fields({"replicas": value}, problems).integer("replicas")
+    assert [problem.next_step for problem in problems] == [step]
+
+
+def test_only_true_and_false_are_in_quotes_by_mistake() -> None:
+    problems = Problems()
+    fields = Fields({"a": "true", "b": "maybe"}, problems)
+    assert (fields.flag("a"), fields.flag("b")) == (False, False)
+    assert [problem.next_step for problem in problems] == [
+        "write it without quotes",
+        "write true or false; if a tool fills it in, run that tool first",
+    ]
 
 
 def test_null_counts_as_absent() -> None:
