@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Final
 
 from autoscaler.lint.meant_advice import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool
@@ -24,6 +26,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_of_name, clouds_of_labels
 
 _ANYWHERE = Where()
+_NUMBER_AT_END: Final = re.compile(r"-?[0-9]+$")
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Situation:
         left = next((keys for keys in groups if pod.key in keys), None)
         if left is None:
             return None
-        others = (p for p in snapshot.pods if p.key in left and p.key != pod.key and _same_fate(pod, p))
+        others = (p for p in snapshot.pods if p.key in left and p.key != pod.key and _same_fate(pod, p, snapshot))
         return Situation(snapshot, catalog, plan, (pod, *others), where)
 
     @cached_property
@@ -124,19 +127,29 @@ class Situation:
         return frozenset(_alike(claim, self.pods, self.snapshot))
 
 
-def workload_of(pod: Pod) -> tuple[object, ...]:
+def workload_of(pod: Pod, snapshot: Snapshot) -> tuple[object, ...]:
     """The same for pods that one change should place: of one workload, or one JobSet, for the same kind of nodes.
 
-    The head of a Ray cluster and its workers have one owner, and no pool has nodes for both.
+    The head of a Ray cluster and its workers have one owner, and no pool has nodes for both. Pods that nothing owns are
+    copies if only the number at the end of their names differs.
     """
-    owner = pod.labels.get(labels.JOBSET_NAME) or pod.owner or pod.name
+    owner: object = pod.labels.get(labels.JOBSET_NAME) or pod.owner or _copied(pod, snapshot)
     return (pod.namespace, owner, pod.node_selector, pod.scheduler_name)
 
 
-def _same_fate(pod: Pod, other: Pod) -> bool:
+def _copied(pod: Pod, snapshot: Snapshot) -> tuple[object, ...]:
+    claims = [snapshot.claims.get(key) for key in claim_keys(pod)]
+    return (
+        _NUMBER_AT_END.sub("", pod.name),
+        tuple(container.requests for container in (*pod.containers, *pod.init_containers)),
+        tuple(claim and claim.spec_key() for claim in claims),
+    )
+
+
+def _same_fate(pod: Pod, other: Pod, snapshot: Snapshot) -> bool:
     if pod.namespace != other.namespace:
         return False
-    if pod.owner and workload_of(pod) == workload_of(other):
+    if workload_of(pod, snapshot) == workload_of(other, snapshot):
         return True
     if pod.gang is not None and pod.gang == other.gang:
         return True

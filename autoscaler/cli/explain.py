@@ -141,7 +141,7 @@ def _without_place(found: Decided) -> Iterator[_Answer]:
     first: dict[tuple[object, ...], Pod] = {}
     for entry in (*found.plan.left_out, *found.plan.outside):
         pod = pods[entry.pod]
-        first.setdefault(workload_of(pod), pod)
+        first.setdefault(workload_of(pod, found.snapshot), pod)
     if not first:
         click.echo("every pod has a place; name a pod, a claim or a node to explain it", err=True)
     for pod in list(first.values())[:_SHOWN]:

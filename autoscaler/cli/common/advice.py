@@ -69,11 +69,9 @@ def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
 
     outside = {entry.pod for entry in found.plan.outside if worth_serving(entry)}
     groups = ({entry.pod for entry in found.plan.left_out}, outside)
-    pods = {pod.key: pod for pod in found.snapshot.pods}
+    workloads = {pod.key: workload_of(pod, found.snapshot) for pod in found.snapshot.pods if not pod.bound}
     return {
-        key: [
-            each for keys in groups if key in keys for each in keys if workload_of(pods[each]) == workload_of(pods[key])
-        ]
+        key: [each for keys in groups if key in keys for each in keys if workloads[each] == workloads[key]]
         for key in helping
     }
 
@@ -139,5 +137,5 @@ def _first_of_each_workload(found: Decided) -> list[Pod]:
     first: dict[tuple[object, ...], Pod] = {}
     worth = (entry for entry in found.plan.outside if worth_serving(entry))
     for entry in (*found.plan.left_out, *worth):
-        first.setdefault(workload_of(pods[entry.pod]), pods[entry.pod])
+        first.setdefault(workload_of(pods[entry.pod], found.snapshot), pods[entry.pod])
     return list(first.values())

@@ -12,7 +12,7 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from tests.builders import CATALOG, NOW, claim, gpus, pod, snapshot
+from tests.builders import CATALOG, NOW, claim, gpus, pairs, plan, pod, snapshot
 
 POLICY = Policy(considered=10_000)
 
@@ -34,3 +34,16 @@ def test_nothing_is_bought_for_a_pod_that_wants_a_simulated_node(label: str, bou
     plan = plan_for(given, CATALOG, POLICY, NOW)
     assert [entry.pod for entry in plan.left_out] == [asked.key]
     assert bool(advise(asked, given, CATALOG, plan, POLICY, NOW)) is bought
+
+
+def test_copies_that_nothing_owns_change_together() -> None:
+    """Only the number at the end of their names differs, and they ask for the same."""
+    pods, claims = pairs(3, gpus(12))
+    state = snapshot(pods, claims)
+    found = Situation.of(pods[0], state, CATALOG, plan(state))
+    assert found is not None
+    assert [one.name for one in found.pods] == ["p00", "p01", "p02"]
+    state = snapshot(pods[:2], [claims[0], replace(claims[1], requests=(gpus(13),))])
+    found = Situation.of(pods[0], state, CATALOG, plan(state))
+    assert found is not None
+    assert [one.name for one in found.pods] == ["p00"]
