@@ -9,6 +9,7 @@ The bound is the one that the plan itself gives (summary.lowerBoundUsdPerHour).
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import statistics
 import time
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=0, help="one document of so many pods, of 1,000 kinds, instead")
     parser.add_argument("--seed", type=int, default=0, help="what is drawn")
     options = parser.parse_args()
+    gc.disable()  # as `foreslice plan` does
     catalog = load_catalog()
     planned(document(random.Random(0), pods=1, kinds_of_claims=1), catalog)  # what every process does once
     if options.pods:
@@ -135,6 +137,7 @@ def main() -> None:
     found = []
     for index, outcome in enumerate(mixes(options.seed, options.mixes, options.nodes, catalog)):
         found.append(outcome)
+        gc.collect()  # what a plan leaves behind, outside of its seconds
         print(line(f"mix {index}", outcome), flush=True)
     ratios = [outcome.ratio for outcome in found if outcome.ratio is not None]
     print(f"{len(ratios)} of {len(found)} mixes have a bound; cost through bound: ", end="")

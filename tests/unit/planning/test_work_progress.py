@@ -183,7 +183,7 @@ def _in(namespace: str, found: Pairs) -> Pairs:
 
 def test_kinds_with_claims_of_their_own_are_decided_completely_or_wait() -> None:
     """If all had an equal share that suffices for none, no plan would ever decide any of them."""
-    tight = Policy(work=WorkLimits(per_round=200_000, selectors_per_round=1, per_pod=200_000, hints_per_round=1))
+    tight = Policy(work=WorkLimits(per_round=80_000, selectors_per_round=1, per_pod=80_000, hints_per_round=1))
     own = [DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"device.driver != 'h{i}'"),)) for i in range(120)]
     state = snapshot(*_joined(*(pairs(1, asked, prefix=f"o{i}-") for i, asked in enumerate(own))), pools=(TEAM,))
     found = plan(state, policy=tight)
