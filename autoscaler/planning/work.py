@@ -36,8 +36,7 @@ _NODES = 200
 _VISIT = 2 * _LOOK
 # The minimum of a kind of pods, for any number of kinds: some checks of nodes and simple selectors.
 _LEAST_OWN = 2_000
-# The units of a class to try the types of a catalog if no other class has equal claims: three times what a comparison
-# of GPU memory needs over the shipped catalog. With more, kinds wait whose turn could be now.
+# The units of a class whose claims no other has to try the types of a catalog: three times what a usual selector takes.
 _TRIAL = 8_000
 # In a namespace with at least this number of classes, a class that has spent little is refused because of the others.
 _CROWD = 50
