@@ -138,8 +138,7 @@ def _view(
     for name, amount in amounts.items():
         domain, identifier = split_name(name, driver)
         # A predicted amount without a source decides only by its bounds.
-        names = frozenset({f"{domain}/{identifier}"})
-        known = Unknown(names, bounds=amount.bounds) if amount.guess else QuantityCell(amount.value)
+        known = _guessed(domain, identifier, amount) if amount.guess else QuantityCell(amount.value)
         _publish(capacity, domain, identifier, known)
     root = StringMap(
         {
@@ -150,6 +149,10 @@ def _view(
         }
     )
     return DeviceView(root, failure)
+
+
+def _guessed(domain: str, identifier: str, amount: Capacity) -> Unknown:
+    return Unknown(frozenset({f"{domain}/{identifier}"}), bounds=amount.bounds)
 
 
 def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Value) -> None:
