@@ -76,7 +76,7 @@ def _check_lease(lease: LeaseSettings) -> None:
     step = "leave them out, or keep the proportions of 2s, 10s and 15s"
     if lease.duration % timedelta(seconds=1):
         raise ConfigurationError(
-            f"lease.duration ({span_text(lease.duration)}) is no whole number of seconds, which is all a Lease can say",
+            f"lease.duration ({span_text(lease.duration)}) is not a whole number of seconds, as a Lease requires",
             next_step="round it up",
         )
     if lease.renew_deadline >= lease.duration:

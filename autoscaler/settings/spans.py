@@ -37,7 +37,7 @@ def span(value: object) -> timedelta:
         raise ValueError(f"{value!r} is longer than ten years: {_HOW}")
     milliseconds = seconds * 1000
     if milliseconds != int(milliseconds):
-        raise ValueError(f"{value!r} is no whole number of milliseconds: {_HOW}")
+        raise ValueError(f"{value!r} is not a whole number of milliseconds: {_HOW}")
     return timedelta(milliseconds=int(milliseconds))
 
 
