@@ -107,13 +107,13 @@ class Advice:
 
 @dataclasses.dataclass(slots=True)
 class Budget:
-    """How many plans may still be made to find changes."""
+    """The number of plans that may still be made to find changes."""
 
     plans: int = 12
     spent: int = dataclasses.field(default=0, init=False)
 
     def take(self) -> bool:
-        """Whether one more may be made; it counts as made."""
+        """True if one more may be made; it counts as made."""
         if self.spent >= self.plans:
             return False
         self.spent += 1
@@ -164,7 +164,7 @@ def advise(
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:
-    """Whether what was found makes the change needless."""
+    """True if what was found makes the change needless."""
     if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
         return True
     return any(_answered(change, entry.change) or _gives_up(change, entry.change) for entry in found)
@@ -173,8 +173,9 @@ def _no_news(change: Change, found: Sequence[Advice]) -> bool:
 def _kept(
     dropping: Change, tried: Sequence[Change], trials: Replanner, budget: Budget, pursued: list[Change]
 ) -> tuple[Advice, ...]:
-    """What nodes need to have a label that the pod would no longer select after a change, with what the plan lacks
-    then: nobody gives up a flex-start node or an H200 for want of a price. Notes in `pursued` what it looked at."""
+    """The changes that give nodes the label which the pod would no longer select after a change, with the changes that
+    the plan then needs: users do not want to give up a flex-start node or an H200 because a price is missing. Adds what
+    it examined to `pursued`."""
     keys = keys_dropped(dropping)
     for first in (change for change in tried if keys & keys_served(change, trials.asked)):
         pursued.append(first)
@@ -186,7 +187,8 @@ def _kept(
 def _onward(
     tried: Sequence[Change], trials: Replanner, budget: Budget, *, dropping: bool = False
 ) -> tuple[Advice, ...]:
-    """What a pool lacks, with what the plan after that lacks: the next obstacle shows only once the first is gone."""
+    """The changes of a pool, together with those that the plan needs afterwards: the next obstacle appears only when
+    the first is removed."""
     for first in (one for one in tried if dropping or _prepares(one) or keys_allowed(one, trials.asked)):
         found = _after(first, trials, budget, deeper=True)
         if found or budget.spent >= budget.plans:
@@ -215,13 +217,13 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
 
 
 def _takes_back(change: Change, first: Change) -> bool:
-    """Whether it drops a requirement that the first one gives the pool: what a label says about the machine."""
+    """True if it drops a requirement that the first one gives the pool: what a label says about the machine."""
     added = {part.detail["key"] for part in first.parts or (first,) if part.kind is ChangeKind.ADD_REQUIREMENT}
     return change.kind is ChangeKind.DROP_REQUIREMENT and change.detail["key"] in added
 
 
 def _prepares(change: Change) -> bool:
-    """Whether it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
+    """True if it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
     labels of nodes that others size or make say nothing about their machines."""
     return all(part.kind in _PREPARING or _of_others(part) for part in change.parts or (change,))
 
@@ -283,17 +285,17 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
 
 
 def _given_up(tried: Sequence[Change], pair: tuple[int, int]) -> int:
-    """How many of them let a pod have any accelerator where it names one."""
+    """The number of changes that let a pod have any accelerator although it names one."""
     return sum(gives_up_accelerator(tried[index]) for index in pair)
 
 
 def _leaves_cloud(change: Change) -> bool:
-    """Whether it gives up the cloud that somebody asked for: alone it is an answer, beside another change none."""
+    """True if it gives up the cloud that somebody asked for: alone it is an answer, beside another change none."""
     return change.kind is ChangeKind.ASK_ELSEWHERE and change.detail["option"] == "--cloud"
 
 
 def _undone(one: Change, other: Change) -> bool:
-    """Whether one gives nodes a label that the pod no longer selects after the other."""
+    """True if one gives nodes a label that the pod no longer selects after the other."""
     return _ungiven(one, other) or _ungiven(other, one)
 
 
@@ -304,13 +306,13 @@ def _ungiven(change: Change, dropping: Change) -> bool:
 
 
 def _answered(change: Change, found: Change) -> bool:
-    """Whether a nearer value of the same condition has been found to help."""
+    """True if a nearer value of the same condition has been found to help."""
     same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
     return same and change.detail["condition"] == found.detail["condition"]
 
 
 def _gives_up(change: Change, found: Change) -> bool:
-    """Whether it drops the label for which another has been found that selects the same accelerator or the nearest, or
+    """True if it drops the label for which another has been found that selects the same accelerator or the nearest, or
     has nodes carry a label that is not true of them."""
     dropped = keys_dropped(change)
     if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
@@ -324,7 +326,7 @@ def _gives_up(change: Change, found: Change) -> bool:
 
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
-    """What may help, smallest first. Lazy, because some need a plan to find out how much would help."""
+    """The changes that may help, smallest first. Lazy, because some need a plan to find out how much would help."""
     yield from tolerations(asked)
     yield from device_tolerations(asked)
     yield from unconsumed_requests(asked)

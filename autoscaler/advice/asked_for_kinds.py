@@ -22,7 +22,7 @@ _ALLOWED: Final = (CapacityType.SPOT, CapacityType.ON_DEMAND)
 
 @dataclass(frozen=True, slots=True)
 class SoldOtherwise:
-    """What the plan costs and launches where `allowed` are asked for; `types` are sold in no other way."""
+    """The cost and launches of the plan if `allowed` are requested; `types` are sold in no other way."""
 
     types: tuple[str, ...]
     allowed: tuple[CapacityType, ...]
@@ -51,7 +51,7 @@ def cheaper_if_asked_for(
 
 
 def _smaller(plan: Plan, catalog: Catalog) -> bool:
-    """Whether a launched machine has more of its accelerators than one that is never sold on demand."""
+    """True if a launched machine has more of its accelerators than one that is never sold on demand."""
     most = Counter[tuple[str, str]]()
     for one in (catalog.types[node.offering.instance_type] for node in plan.launches):
         if one.accelerator is not None:

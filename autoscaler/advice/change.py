@@ -24,7 +24,7 @@ EditCatalog: TypeAlias = Callable[[Catalog], Catalog]
 
 
 class ChangeKind(Enum):
-    """What is changed. The order is that of size: what asks least of people comes first."""
+    """The kind of a change, ordered by size: the kind with the least work for people first."""
 
     TOLERATE = "Tolerate"  # taint: a pod's toleration
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
@@ -108,7 +108,7 @@ class Change:
 
     @property
     def concerns_others(self) -> bool:
-        """Whether it may cost other pods the places that they have: other drivers publish other devices."""
+        """True if it may cost other pods the places that they have: other drivers publish other devices."""
         return any(part.kind is ChangeKind.SET_DRIVERS for part in self.parts or (self,))
 
 
@@ -151,7 +151,7 @@ def as_assumed(snapshot: Snapshot) -> Snapshot:
 
 
 def pool_subject(pool: CapacityPool) -> str:
-    """How changes name a pool; "" for the one that a plan without CapacityPools assumes."""
+    """The name of a pool in changes; "" for the one that a plan without CapacityPools assumes."""
     if pool.of_karpenter:
         return f"NodePool {pool.name}"
     return "" if pool.implicit else f"pool {pool.name}"

@@ -120,7 +120,7 @@ def dropped_conditions(asked: Situation) -> Iterator[Change]:
 
 
 def _not_by_default(condition: str) -> bool:
-    """Whether it reads an attribute by a name that its driver publishes no more, or only with a feature gate."""
+    """True if it reads an attribute by a name that its driver publishes no more, or only with a feature gate."""
     return any(domain in condition and identifier in condition for domain, identifier in _NOT_BY_DEFAULT)
 
 

@@ -46,7 +46,7 @@ def larger_disks(entries: Collection[Considered], catalog: Catalog) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Cheaper:
-    """What the plan costs and launches with the root disks that the changes of `types` give them."""
+    """The cost and launches of the plan with the root disks that the changes of `types` set."""
 
     usd_per_hour: Decimal
     launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes

@@ -1,6 +1,5 @@
-"""What else keeps ignored pods from a place: one plan as if every pool served them.
-
-The first obstacle of such a pod is a pool's scope; to remove that one and meet the next is what this saves people.
+"""Finds all other obstacles of ignored pods by one plan as if every pool served them. The first obstacle of such a pod
+is a pool's scope; users should not discover the next one only after they removed it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from instance_catalog.types.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a plan would say if every pool served the ignored pods: `staying` are those that it could not place."""
+    """The result of a plan in which every pool serves the ignored pods: `staying` are those that it could not place."""
 
     snapshot: Snapshot
     plan: Plan
@@ -50,7 +49,7 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    """Whether the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass, and one that no
+    """True if the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass, and one that no
     machine has lacks a machine: that was said. What asks for no device needs none of these nodes."""
     codes = {reason.code: reason for reason in entry.reasons}
     if Code.OUT_OF_SCOPE not in codes:

@@ -67,11 +67,11 @@ class Placed:
         return (self.container.model_billions or 0) * 2e9
 
     def holds(self, card: Accelerator) -> bool:
-        """Whether as many of these GPUs surely have no less memory than the weights."""
+        """True if as many of these GPUs surely have no less memory than the weights."""
         return self.weights <= self.gpus * (_memory(card) - _CONTEXT)
 
     def has_room(self, card: Accelerator) -> bool:
-        """Whether they also leave what a model server needs, if it is one."""
+        """True if they also leave what a model server needs, if it is one."""
         rest = self.gpus * (_SHARE * _memory(card) - _ROOM) - self.weights
         return self.holds(card) and (rest >= 0 or not self.container.serves_model)
 
@@ -215,7 +215,8 @@ def _memory(card: Accelerator) -> int:
 
 
 def _sharing(pod: Pod) -> object:
-    """Which pods may divide one model among themselves: those of a gang or of a workload that is no set of replicas."""
+    """The pods that may divide one model among themselves: those of a gang or of a workload that is no set of
+    replicas."""
     if pod.gang is not None:
         return pod.gang
     return pod.key if pod.owner.partition("/")[0] in _ALONE else (pod.namespace, pod.owner)

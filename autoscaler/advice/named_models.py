@@ -71,8 +71,8 @@ def type_shortened(key: str, value: str, catalog: Catalog) -> str:
 
 
 def count_named(value: str) -> str:
-    """How many accelerators a value says that a node has: 2 of "gpu-l4x2", 8 of "8xH100"; nothing if it says none or
-    several numbers."""
+    """The number of accelerators of a node in a label's value: 2 for "gpu-l4x2", 8 for "8xH100"; nothing if the value
+    has no number or several."""
     text = value.lower()
     found = {match[1] for match in COUNT.finditer(text)} | {match[2] for match in COUNTED.finditer(text)}
     return found.pop() if len(found) == 1 else ""
@@ -90,8 +90,9 @@ def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str,
 
 
 def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
-    """What the values of labels say about the machine: who wrote them has such machines. The instance type, or those on
-    which the pod's images work, else the accelerator and how many, else the family; and the cloud whose key it is."""
+    """The machine that the values of labels describe; the author of the labels has such machines. The instance type, or
+    those on which the pod's images work, else the accelerator and how many, else the family; and the cloud whose key it
+    is."""
     there = {requirement.key for requirement in pool.requirements}
     if needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod):
         found = {labels.INSTANCE_TYPE: needed}
@@ -108,7 +109,7 @@ def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situa
 
 
 def is_read(key: str, value: str, asked: Situation) -> bool:
-    """Whether the machine that is advised is taken from the label alone."""
+    """True if the machine that is advised is taken from the label alone."""
     named = {key: value}
     return bool(
         _types_meant(named, asked.catalog)

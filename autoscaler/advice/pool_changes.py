@@ -256,7 +256,7 @@ def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:
 
 
 def _given_by_people(key: str) -> bool:
-    """Whether a node has the label only because its pool says so."""
+    """True if a node has the label only because its pool says so."""
     domain = key.rpartition("/")[0]
     return key in _NAMES_OF_POOLS or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
 
@@ -318,7 +318,7 @@ def _profile_name(text: str) -> str:
 
 
 def _profiles_for(asked: Situation, pool: CapacityPool) -> list[str]:
-    """What to try: profiles that are known to serve the classes, else every one of a driver that a class names."""
+    """The profiles to try: those that are known to serve the classes, else every one of a driver that a class names."""
     named = [text for text in (*_of_classes(asked), *_that_share(asked)) if text not in pool.drivers]
     if named:
         return list(dict.fromkeys(named))
@@ -328,7 +328,7 @@ def _profiles_for(asked: Situation, pool: CapacityPool) -> list[str]:
 
 
 def _offered_anyway() -> frozenset[str]:
-    """What a plan without pools tries by itself."""
+    """The profiles that a plan without pools tries anyway."""
     return frozenset({_PREPARED, *(name for name, driver in PREDICTIONS.items() if driver.in_implicit_pools)})
 
 

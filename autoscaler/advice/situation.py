@@ -1,4 +1,4 @@
-"""What a search for changes starts from: the pods without a place, what they claim, and why they were left out."""
+"""The start of a search for changes: the pods without a place, their claims, and the reasons why they were left out."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Situation:
 
     @property
     def of_others(self) -> bool:
-        """Whether no machine is what the pods want: GKE's slice controller has to form their slice, or their node is
+        """True if no machine is what the pods want: GKE's slice controller has to form their slice, or their node is
         simulated."""
         formed = any("formed" in reason.detail for reason in self.left_out.reasons)
         return formed or bool(wants_simulated_node(self.pod, self.snapshot))
@@ -166,7 +166,7 @@ def _alike(claim: ResourceClaim, pods: Iterable[Pod], snapshot: Snapshot) -> Ite
 
 
 def worth_serving(entry: LeftOut) -> bool:
-    """Whether the pod is left to others and worth a node: it claims devices, or asks for what device plugins hand out.
+    """True if the pod is left to others and worth a node: it claims devices, or asks for what device plugins hand out.
 
     No machine with an accelerator is advice for a pod that asks for no device, whichever scheduler it names. Nobody
     wants a network card alone: such a pod has lost its accelerators.

@@ -36,12 +36,11 @@ _EVERYTHING = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there.
-
-    `hosts`: of how many nodes a slice consists, where such are bought as a whole. `smaller`: machines with fewer of the
-    same accelerators, enough for the pods, that are never sold on demand. `needs`: by instance type, what its
-    nodes need before their accelerators work, beside the change. `queue`: where Kueue holds the pods of files, which
-    `requested` their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop.
+    """The result of the plan with the change for the pods: nodes to launch by offering, or existing nodes. `hosts`: the
+    number of nodes of a slice that is bought as a whole. `smaller`: machines with fewer of the same accelerators,
+    enough for the pods, that are never sold on demand. `needs`: by instance type, what its nodes need before their
+    accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
+    their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -65,15 +64,15 @@ class Replanner:
 
     @property
     def small(self) -> bool:
-        """Whether the plan can be made again for everybody."""
+        """True if the plan can be made again for everybody."""
         return len(self.asked.plan.placements) + len(self.asked.plan.left_out) <= _SMALL
 
     def tries(self, change: Change) -> bool:
-        """Whether the change can be tried: what may cost others their places needs the whole plan."""
+        """True if the change can be tried: what may cost others their places needs the whole plan."""
         return self.small or not change.concerns_others
 
     def creates_pool(self, change: Change) -> bool:
-        """Whether the change has somebody create a CapacityPool that does not say which drivers its nodes run."""
+        """True if the change has somebody create a CapacityPool that does not say which drivers its nodes run."""
         after = change.edit(self.asked.snapshot)
         return any(pool.name == IMPLICIT.name and not pool.drivers for pool in after.pools)
 
@@ -103,13 +102,13 @@ class Replanner:
         return None if found is None else Replanner(found, replace(self.policy, where=where), self.now)
 
     def tried(self, change: Change) -> Result | None:
-        """What the change does; a price that people have yet to find out is none."""
+        """The result of the change; a price that users have yet to look up counts as none."""
         found = self.result(self.plan(change))
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
         return replace(found, usd_per_hour=None) if unpriced and found is not None else found
 
     def result(self, plan: Plan) -> Result | None:
-        """What the plan gives the pods; None if it does not place all of them, or displaces another."""
+        """The places of the pods in the plan; None if it does not place all of them, or displaces another pod."""
         placed = {placement.pod: placement for placement in plan.placements}
         before = {placement.pod for placement in self.asked.plan.placements}
         displaced = before & {entry.pod for entry in plan.left_out}
@@ -225,7 +224,7 @@ def _used(block: CapacityBlock, launches: tuple[PlannedNode, ...]) -> CapacityBl
 
 
 def in_use(asked: Situation, pool: CapacityPool, resource: str, launches: tuple[PlannedNode, ...]) -> Decimal:
-    """How much of a pool's limit its nodes and these launches take."""
+    """The part of a pool's limit that its nodes and these launches use."""
     own = [node for node in launches if node.pool == pool.name]
     alive = [node for node in asked.snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
     match resource:

@@ -1,4 +1,4 @@
-"""Why a plan uses an instance type for a pod, or does not: every step of the decision, with the facts it rests on."""
+"""Explains why a plan uses an instance type for a pod or does not: every step of the decision, with its facts."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _SELECTING = frozenset({Code.SELECTOR_FALSE, Code.TOO_FEW_DEVICES, Code.RUNTIME_
 
 @dataclass(frozen=True, slots=True)
 class PoolAnswer:
-    """What one pool makes of the type: the capacity types that it buys of those that are sold, the requirements that
-    exclude it, or that no driver of the pool has devices on it."""
+    """The answer of one pool about the type: the capacity types that it buys of those that are sold, the requirements
+    that exclude it, or that no driver of the pool has devices on it."""
 
     pool: str
     implicit: bool
@@ -84,7 +84,7 @@ class TypeAnswer:
 
     @property
     def dearer(self) -> Decimal | None:
-        """How much more it costs an hour than what was chosen."""
+        """The additional cost per hour compared with the chosen one."""
         best = self.cheapest
         if best is None or self.chosen is None or best.offering.usd_per_hour is None:
             return None
@@ -97,7 +97,7 @@ def _cost(entry: Considered) -> tuple[bool, Decimal]:
 
 
 def _bars(entry: Considered) -> bool:
-    """Whether something keeps an offering that fits from being bought: of the chosen ones the reason praises."""
+    """True if something keeps an offering that fits from being bought: of the chosen ones the reason praises."""
     return entry.outcome is ConsideredOutcome.FITS and bool(entry.reasons)
 
 

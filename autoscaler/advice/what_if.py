@@ -1,4 +1,4 @@
-"""What somebody asks to change before planning again: where and how to buy, prices, types, the size of blocks.
+"""Changes that a user asks for before planning again: where and how to buy, prices, types, the size of blocks.
 
 A question is text as `plan --what-if` takes it. Each one changes the inputs of a plan; several are asked together.
 """
