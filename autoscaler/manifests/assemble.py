@@ -132,7 +132,8 @@ def _container(sidecar: Sidecar, annotations: Mapping[str, str]) -> Container:
 
 
 def _amount(prefix: str, annotations: Mapping[str, str]) -> Quantity | None:
-    """What annotations say that it requests; a limit alone is the request, too. What cannot be read says nothing."""
+    """The amount that its annotations request; without a request, the limit counts as one. Unreadable values are
+    skipped."""
     for form in ("request", "limit"):
         text = annotations.get(f"{prefix}-{form}")
         try:

@@ -1,4 +1,4 @@
-"""Which kind a document is of, and what to say when it is none that can be used."""
+"""The kind of a document, and the error if the kind cannot be used."""
 
 from __future__ import annotations
 
@@ -178,7 +178,8 @@ def _variables(value: object) -> Iterator[str]:
 
 
 def _other_file(file: str, value: dict[str, Any]) -> str:
-    """What a document without apiVersion and kind is, where its name or its fields say so; "" for all others."""
+    """The description of a document without apiVersion and kind that its name or its fields reveal; "" for all
+    others."""
     name = PurePath(file).name
     if name in ("kustomization.yaml", "kustomization.yml"):
         return "an instruction to kustomize; give the output of `kubectl kustomize`"
@@ -198,7 +199,7 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
 
 
 def _looks_like_values(value: dict[str, Any]) -> bool:
-    """Whether the outermost names, or those of an object directly below, as of a subchart, are names that charts use
+    """True if the outermost names, or those of an object directly below, as of a subchart, are names that charts use
     for their values."""
     inner = (name for one in value.values() if isinstance(one, dict) for name in one)
     return not _OF_VALUES.isdisjoint((*value, *inner))
@@ -230,6 +231,6 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
         if near:
             return ("kind",), f"unknown kind {name!r}", near
     if group == "simulation.foreslice.dev":
-        return ("kind",), f"{name} is no object of a cluster", "give the file to `foreslice simulate`"
+        return ("kind",), f"{name} is not an object of a cluster", "give the file to `foreslice simulate`"
     step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"
     return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step

@@ -50,7 +50,7 @@ class Document:
 
     @property
     def origin(self) -> Origin:
-        """Where models made from it come from."""
+        """The origin of models that are made from it."""
         return Origin(self.file, self.line)
 
     @cached_property

@@ -118,7 +118,7 @@ def _queue_of(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Below:
-    """Where the parts of something inside of a document stand."""
+    """The positions of the parts of a value inside a document."""
 
     def __init__(self, locate: Locator, *place: str | int) -> None:
         self._locate = locate

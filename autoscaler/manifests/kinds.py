@@ -309,7 +309,7 @@ IGNORED = {
         _NO_ADMISSION,
         "admissionregistration.k8s.io kyverno.io constraints.gatekeeper.sh templates.gatekeeper.sh",
     ),
-    **_groups("it configures a program and is no object of a cluster", _PROGRAMS),
+    **_groups("it configures a program and is not an object of a cluster", _PROGRAMS),
     **_groups("it configures drivers and networks of nodes; give the nodes and DaemonSets that follow", _NODE_SOFTWARE),
     **_groups(
         _NO_PLACEMENT,
@@ -333,7 +333,7 @@ def kind_of(group: str, name: str) -> Kind | None:
 
 
 def reason_to_ignore(group: str, name: str) -> str | None:
-    """Why objects of a kind are left aside, None for kinds that are not known to be harmless."""
+    """The reason why objects of a kind are ignored; None for kinds that are not known to be harmless."""
     if (group, name) in MAKES_PODS:
         return None
     return IGNORED.get((group, name)) or IGNORED.get((group, ""))

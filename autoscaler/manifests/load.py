@@ -67,12 +67,12 @@ class Loaded:
 
     @property
     def incomplete(self) -> int:
-        """How many objects look like a patch, or a template that a tool completes."""
+        """The number of objects that look like a patch, or like a template that a tool completes."""
         return sum(lacking(Fields(document.value)) is not None for document in self.documents)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing forbids a plan."""
+        """True if nothing forbids a plan."""
         return not self.errors
 
 
@@ -217,7 +217,7 @@ def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
 
 
 def _check_rules(found: _Object, objects: Sequence[_Object], profile: KubernetesProfile) -> None:
-    """What may be wrong with an object whether or not the others could be read."""
+    """Check an object by itself, whether or not the others could be read."""
     _check_gates(found, profile)
     check_selectors(found.document, profile, found.problems)
     if found.kind.name in ("RayJob", "RayCronJob"):

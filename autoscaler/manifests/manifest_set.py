@@ -1,4 +1,4 @@
-"""What has been read so far: the parts of a Snapshot, still in the making."""
+"""The objects that have been read so far: the parts of a future Snapshot."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ def _referred(container: Fields) -> Iterator[Fields]:
 
 
 def refused_name(name: str) -> tuple[str, str] | None:
-    """Why an API server takes no object of this name, and what to do about it; None where it does. For most kinds."""
+    """The reason why an API server refuses an object of this name, and the next step; None if it accepts it. For most
+    kinds."""
     return _refused(name, _SUBDOMAIN, "")
 
 
@@ -135,7 +136,7 @@ def _refused(name: str, form: re.Pattern[str], shown: str) -> tuple[str, str] | 
 
 
 def _form(name: str, form: re.Pattern[str]) -> str:
-    """How a name has to be written."""
+    """The required form of a name."""
     signs = "letters, digits and '-'" if form is _LABEL else "letters, digits, '-' and '.'"
     step = f"write lower case {signs}, with a letter or digit at both ends"
     near = _near(name, form)

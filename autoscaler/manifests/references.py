@@ -71,9 +71,10 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
 
 
 def lacking(fields: Fields) -> tuple[Path, str] | None:
-    """Where an object lacks what only a patch of Kustomize may lack, or a template that a tool such as Spark or Argo
-    completes, and what: the image of a container, both the selector and the labels of its pods, or what chooses the
-    runtime of an InferenceService (pkg/controller/v1beta1/inferenceservice/components/predictor.go of kserve v0.20)."""
+    """The field that an object lacks, and its name, if only a patch of Kustomize may lack it, or a template that a tool
+    such as Spark or Argo completes: the image of a container, both the selector and the labels of its pods, or what
+    chooses the runtime of an InferenceService (pkg/controller/v1beta1/inferenceservice/components/predictor.go of
+    kserve v0.20)."""
     predictor = _predictor(fields)
     model = predictor.child("model")
     if "model" in predictor and "modelFormat" not in model and "runtime" not in model:
@@ -92,8 +93,8 @@ def lacking(fields: Fields) -> tuple[Path, str] | None:
 
 
 def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
-    """What to say instead of the problems with the name or the version of what is a patch: nobody renames or converts
-    it. None of other objects, where the name is what somebody has to fill in, and of pods, which people write."""
+    """The message for a patch, instead of errors of its name or version, because a patch is neither renamed nor
+    converted. None for other objects, whose name has to be filled in, and for pods, which people write."""
     name = fields.child("metadata").text("name")
     lacks = lacking(fields)
     signs = [lacks[1]] if lacks else []
@@ -110,9 +111,9 @@ def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
 
 
 def half(fields: Fields) -> Diagnostic | None:
-    """What to say of a patch whose pods ask for devices and say nothing about which: what it changes may name them, or
-    another patch of it, and the cheapest machine would be a guess. None of pods, of DaemonSets, for which nothing is
-    bought, and of what names a machine or claims its devices."""
+    """The message for a patch whose pods ask for devices and do not say which: the object that it changes, or another
+    patch, may name them, so the cheapest machine would be a guess. None for pods, for DaemonSets, for which nothing is
+    bought, and for objects that name a machine or claim devices."""
     lacks = lacking(fields)
     if lacks is None or fields.text("kind") in ("Pod", "DaemonSet"):
         return None
@@ -129,7 +130,7 @@ def half(fields: Fields) -> Diagnostic | None:
 
 
 def _without(lacks: str) -> str:
-    """What comes of an object that lacks this."""
+    """The effect if an object lacks this."""
     return "KServe finds no runtime for it" if lacks == _NO_RUNTIME else "the API server refuses it"
 
 
@@ -147,8 +148,8 @@ def _devices(spec: Fields) -> Iterator[str]:
 
 
 def _check_complete(fields: Fields, problems: Problems) -> None:
-    """What looks like a patch is planned with a warning. Labels and images without a selector are a whole object, of a
-    version that set the selector by itself."""
+    """An object that looks like a patch is planned with a warning. Labels and images without a selector are a whole
+    object, of a version that set the selector by itself."""
     if found := lacking(fields):
         path, lacks = found
         message = (
@@ -171,7 +172,7 @@ def check_ray_cluster(document: Document, there: Container[tuple[str, str, str, 
     if "clusterSelector" in path and ("ray.io", "RayCluster", document.metadata.namespace, name) not in there:
         called = f" {name}" if name else ""
         step = f"give RayCluster{called} to plan for its pods"
-        problems.warn((*path.path, "clusterSelector"), "runs on a RayCluster that is there", step)
+        problems.warn((*path.path, "clusterSelector"), "runs on an existing RayCluster", step)
 
 
 def check_use(document: Document, manifests: ManifestSet, problems: Problems) -> None:
@@ -277,7 +278,7 @@ def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> 
 
 
 def _alike(written: str, known: str) -> bool:
-    """Whether one class may be a misspelling of another: those of one vendor resemble each other anyway, so what comes
+    """True if one class may be a misspelling of another: those of one vendor resemble each other anyway, so what comes
     before the domain must be the same, or the domain."""
     first, _, domain = written.partition(".")
     other, _, of = known.partition(".")

@@ -52,14 +52,14 @@ def parameters_of(values: Iterator[object]) -> dict[tuple[str, str], Object]:
 
 
 def is_parameters(value: Object) -> bool:
-    """Whether an object holds parameters of claims or classes."""
+    """True if an object holds parameters of claims or classes."""
     group = str(value.get("apiVersion", "")).partition("/")[0]
     kind = value.get("kind")
     return isinstance(kind, str) and kind.endswith("Parameters") and "resource." in group
 
 
 def removed(value: Object, name: str, version: str, parameters: Parameters) -> tuple[tuple[str, ...], str, str] | None:
-    """What to say about a kind or version that is gone: field, message, next step. None where nothing is gone."""
+    """The message about a removed kind or version: field, message, next step. None for all others."""
     replacements: dict[str, Callable[[Object, _Kept], Object]] = {
         "ResourceClass": _class_for,
         "ResourceClaim": _claim_for,

@@ -1,1 +1,2 @@
-"""What is written for pods of node pools that GKE's autoscaler owns: ProvisioningRequests and their PodTemplates."""
+"""The objects that are written for pods of node pools that GKE's autoscaler owns: ProvisioningRequests and their
+PodTemplates."""

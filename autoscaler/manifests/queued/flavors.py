@@ -1,4 +1,5 @@
-"""What pods get from Kueue when it admits them: node labels and tolerations of the ResourceFlavors of their queue.
+"""The additions that Kueue makes to pods when it admits them: node labels and tolerations of the ResourceFlavors of
+their queue.
 
 Kueue documentation, "Resource Flavor" and "Cluster Queue" (0.19): the nodeLabels of the flavor that it assigns join the
 nodeSelector of the pods, its tolerations their tolerations. Of the flavors of a resource group it takes the first that
@@ -121,12 +122,12 @@ def parse_checks(raw: object) -> tuple[str, ...]:
 
 
 def writes_requests(raw: object) -> bool:
-    """Whether the AdmissionCheck is one that writes ProvisioningRequests."""
+    """True if the AdmissionCheck is one that writes ProvisioningRequests."""
     return Fields(raw).child("spec").text("controllerName") == _WRITES_REQUESTS
 
 
 def _wants_devices(pod: Pod) -> bool:
-    """Whether something may be bought for it; an ordinary pod gets nothing of a plan, whatever its flavor."""
+    """True if something may be bought for it; an ordinary pod gets nothing of a plan, whatever its flavor."""
     return bool(pod.claims) or any("/" in name for container in pod.containers for name in container.requests)
 
 
@@ -152,7 +153,7 @@ def _assigned(
 
 
 def _agrees(flavor: ResourceFlavor, pod: Pod) -> bool:
-    """Whether a node with the flavor's labels can have what the pod selects."""
+    """True if a node with the flavor's labels can have what the pod selects."""
     return all(
         any(value in values for values in wanted)
         for key, value in flavor.node_labels.items()

@@ -55,7 +55,7 @@ class QueuedRequest:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What its pods say, so that they use its machines and nothing else starts some for them."""
+        """The annotations of its pods, with which they use its machines and nothing else starts machines for them."""
         return {labels.CONSUME_PROVISIONING_REQUEST: self.name, labels.PROVISIONING_CLASS_NAME: QUEUED_CLASS}
 
     @property
@@ -139,7 +139,7 @@ def queued_requests(
 
 
 def _named(name: str) -> Iterator[Diagnostic]:
-    """What is wrong with a name that somebody has chosen; those of objects are checked where they are read."""
+    """The errors of a name that a user has chosen; those of objects are checked where they are read."""
     if not name:
         return
     found = refused_name(name)
@@ -165,7 +165,7 @@ def exist_already(
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two namespaces may be one: "" is that of kubectl --namespace, or its default."""
+    """True if two namespaces may be one: "" is that of kubectl --namespace, or its default."""
     return one == other or not (one and other)
 
 
@@ -223,7 +223,7 @@ def _pods_of(document: Document, kind: str, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def _key(document: Document, pods: Sequence[Pod]) -> tuple[str, str, str]:
-    """What tells requests apart: pods of one gang start together, whatever objects make them."""
+    """The key that distinguishes requests: pods of one gang start together, whatever objects make them."""
     gangs = {pod.gang for pod in pods}
     only = next(iter(gangs))
     if len(gangs) == 1 and only is not None:
@@ -249,7 +249,7 @@ def _stamped(template: dict[str, Any], pods: Sequence[Pod]) -> Iterator[tuple[di
 
 
 def _objections(document: Document) -> Iterator[Diagnostic]:
-    """What of the pods no PodTemplate of a request can say."""
+    """The properties of the pods that no PodTemplate of a request can express."""
     for pod in pods_in(Fields(document.value)):
         spec = pod.child("spec")
         if spec.text("nodeName"):
@@ -264,7 +264,7 @@ def _objections(document: Document) -> Iterator[Diagnostic]:
 
 
 def _whole(part: _Part) -> Iterator[Diagnostic]:
-    """What is wrong with a request as a whole."""
+    """The errors of a request as a whole."""
     pods = [pod for _, pods in part.sets for pod in pods]
     named = sorted({consumed_request(pod) for pod in pods} - {""})
     if named:
@@ -304,7 +304,7 @@ def _node_pools(pod: Pod) -> Iterator[str]:
 
 
 def _in_turns(document: Document) -> bool:
-    """Whether a Job starts pods in the place of those that succeed, so that its machines run longer than one pod."""
+    """True if a Job starts pods in the place of those that succeed, so that its machines run longer than one pod."""
     spec = Fields(document.value).child("spec")
     jobs = [spec]
     if header(document.value)[1] == "JobSet":

@@ -27,8 +27,8 @@ _ANYWHERE: Final = frozenset({"configMap", "downwardAPI", "emptyDir", "projected
 
 
 def templates_of(document: Document) -> list[dict[str, Any]]:
-    """What a PodTemplate has of each pod template of an object: labels, annotations and the spec, without what the API
-    server adds to pods."""
+    """The parts of each pod template of an object that a PodTemplate has: labels, annotations and the spec, without
+    what the API server adds to pods."""
     found = []
     for pod in pods_in(Fields(document.value)):
         if pod:
@@ -40,7 +40,7 @@ def templates_of(document: Document) -> list[dict[str, Any]]:
 
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether pods of both ask the same of a node, as far as a scheduler reads them. What is unknown must be equal."""
+    """True if pods of both ask the same of a node, as far as a scheduler reads them. What is unknown must be equal."""
     return _placement(one) == _placement(other)
 
 

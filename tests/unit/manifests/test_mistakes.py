@@ -65,7 +65,7 @@ MISTAKES = {
     ),
     "a scenario of `foreslice simulate`": (
         "apiVersion: simulation.foreslice.dev/v1alpha1\nkind: Simulation\nmetadata: {name: x}",
-        "Simulation is no object of a cluster\n  give the file to `foreslice simulate`",
+        "Simulation is not an object of a cluster\n  give the file to `foreslice simulate`",
     ),
     "a group of the past": (
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
