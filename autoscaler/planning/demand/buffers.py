@@ -59,7 +59,9 @@ def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
         return BufferNeed(problems=tuple(_missing(buffer, snapshot)))
     named = [entry.name for entry in pod.claims if entry.claim]
     if named:
-        feature = f"resourceClaimName of {named[0]}: one claim is no room for more pods; use resourceClaimTemplateName"
+        feature = (
+            f"resourceClaimName of {named[0]}: one claim is not enough for more pods; use resourceClaimTemplateName"
+        )
         return _unsupported(buffer, feature)
     wanted = _wanted(buffer, current)
     bounds = list(_bounds(buffer, pod, snapshot))

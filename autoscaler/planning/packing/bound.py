@@ -98,7 +98,7 @@ def _worth(groups: Sequence[Group], bought: Sequence[_Bought], prices: _Prices) 
 
 
 def _entries(problem: Problem, relaxation: Relaxation) -> int:
-    """How many the program for these groups has: counted, because making it takes far longer."""
+    """The number of entries of the program for these groups: counted, because making it takes far longer."""
     # Imported late: loading numpy costs as much as a small plan.
     import numpy
 

@@ -74,7 +74,7 @@ class Cover:
         return found
 
     def bought(self) -> Sequence[float]:
-        """How often each column is bought; nothing while bundles are left out."""
+        """The number of times that each column is bought; nothing while bundles are left out."""
         values = self._program.getSolution().col_value
         return [] if sum(values[: len(self._rows)]) > 1e-6 else values[len(self._rows) :]
 

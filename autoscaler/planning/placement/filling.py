@@ -120,7 +120,7 @@ class NodeFiller:
         return (shape, pod.selects) in self._passes
 
     def needs_no_question(self, shape: int, item: int) -> bool:
-        """Whether it is known what an empty node of the shape says of the class, which is decided in this plan."""
+        """True if this plan has already decided whether an empty node of the shape takes the class."""
         empty, pod = self.empty(shape), self._pod_apart(item, 0)
         if pod is None or empty.devices is None or self._ledger.waits(item):
             return False

@@ -186,7 +186,7 @@ class PackingOracle:
 
     @property
     def numbers(self) -> dict[Hashable, int]:
-        """What stands for what pods want and select, for `alike`."""
+        """Numbers that represent the requests and selectors of pods, for `alike`."""
         return self._pods.numbers
 
     def alike(self, pod: PodApart) -> Hashable:
@@ -246,9 +246,8 @@ class PackingOracle:
         return self._first_on(state.shape, item)[1] if self.fits(state.shape, item) else None
 
     def holds(self, shape: int, items: Sequence[int]) -> bool:
-        """Whether an empty node of the shape takes these bundles, one after the other.
-
-        That it does is known of all that differ in amounts only, and amounts are compared at once.
+        """True if an empty node of the shape takes these bundles, one after the other. Bundles that differ only in
+        amounts share the answer, and their amounts are compared together.
         """
         counts, pods = Counter[int](), list[PodApart | None]()
         for item in items:

@@ -24,7 +24,7 @@ from instance_catalog.frozen_map import EMPTY
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Whether a bundle may use a block. `at_risk`: pods that may still run when the block ends."""
+    """The decision whether a bundle may use a block. `at_risk`: pods that may still run when the block ends."""
 
     refusal: Reason | None = None
     at_risk: int = 0

@@ -21,7 +21,7 @@ from instance_catalog.types.instance_type import InstanceType
 
 # Project-HAMi/HAMi, issue 361 (2024-06): the annotation finds the very node with these cards, or no node at all.
 PINNED_TO_CARDS: Final = (
-    "names GPUs by their UUIDs for HAMi's scheduler: these are cards that are there, and no new machine has them, so "
+    "names GPUs by their UUIDs for HAMi's scheduler: these are existing cards, and no new machine has them, so "
     "HAMi leaves the pod Pending beside it"
 )
 FREE_OF_CARDS: Final = "leave the pod to the nodes with these cards, or drop the annotation to get any GPU"
