@@ -59,7 +59,7 @@ class ClockJumps:
         return timedelta(seconds=jumped)
 
     def within(self, window: timedelta) -> bool:
-        """Whether it has jumped so short a while ago that ages by the wall clock mean nothing."""
+        """True if it has jumped so short a while ago that ages by the wall clock mean nothing."""
         self.measure()
         return self._jumped is not None and self._clock.monotonic() < self._jumped + window.total_seconds()
 

@@ -1,4 +1,4 @@
-"""Where commands keep what the next command need not work out again."""
+"""The directory in which commands keep results for the next command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ VARIABLE: Final = "FORESLICE_CACHE_DIR"
 
 
 def cache_directory() -> Path | None:
-    """Where files are kept: $FORESLICE_CACHE_DIR (empty: nowhere), else foreslice in the user's cache directory."""
+    """The directory of the files: $FORESLICE_CACHE_DIR (empty: nowhere), else foreslice in the user's cache
+    directory."""
     chosen = os.environ.get(VARIABLE)
     if chosen is not None:
         return Path(chosen) if chosen else None

@@ -1,7 +1,6 @@
-"""What clouds list, taken over into the catalog while the controller runs.
-
-A listing takes minutes, so it is read in a thread of its own; the loop only hears that there is another catalog to
-read. A sync that fails changes nothing: the last file stays, and the log names what is missing. Knows no cloud.
+"""Imports the listings of clouds into the catalog while the controller runs. A listing takes minutes, so a separate
+thread reads it and only notifies the loop that the catalog has changed. A sync that fails changes nothing: the last
+file stays, and the log names what is missing. Knows no cloud.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ Opened: TypeAlias = Callable[[Iterable[str]], Listing]
 
 @dataclass(frozen=True, slots=True)
 class SyncOutcome:
-    """What came of one listing. `conflicts`: how many facts the catalog keeps although the cloud says otherwise."""
+    """The result of one listing. `conflicts`: the number of facts that the catalog keeps although the cloud contradicts
+    them."""
 
     cloud: str
     scope: str

@@ -84,7 +84,7 @@ class PriceWatch:
         return self._providers
 
     def _asked(self, provider: Provider) -> Mapping[OfferingKey, Quote]:
-        """What the provider quotes, asked until it knows no more than the time before."""
+        """The provider's prices, requested until it returns no more than the time before."""
         quoted: Mapping[OfferingKey, Quote] = {}
         for _ in range(_MOST_LOOKS):
             before, quoted = quoted, dict(self._quotes(provider))

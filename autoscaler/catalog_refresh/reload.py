@@ -39,17 +39,17 @@ class ReloadingCatalog:
 
     @property
     def catalog(self) -> Catalog:
-        """What is in force."""
+        """The catalog in use."""
         return self._effective.catalog
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """What it is made of, without what is defective."""
+        """The layers of the catalog, without defective ones."""
         return self._effective.layers
 
     @property
     def whole(self) -> bool:
-        """Whether nothing was refused when it was last read."""
+        """True if nothing was refused when it was last read."""
         return not self._effective.refused
 
     def changed(self) -> bool:

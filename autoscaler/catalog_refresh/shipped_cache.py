@@ -101,11 +101,11 @@ class _Reader(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if not module.startswith("instance_catalog.") and (module, name) not in _OTHERS:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of a catalog")
+            raise pickle.UnpicklingError(f"{module}.{name} is not a part of a catalog")
         found = super().find_class(module, name)
         # What a module has imported, and its functions, are none either.
         if not isinstance(found, type) or found.__module__ != module:
-            raise pickle.UnpicklingError(f"{module}.{name} is no class of a catalog")
+            raise pickle.UnpicklingError(f"{module}.{name} is not a class of a catalog")
         return found
 
 

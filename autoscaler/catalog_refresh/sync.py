@@ -40,7 +40,7 @@ class Synced:
 
     @property
     def changed(self) -> bool:
-        """Whether writing it changes a fact."""
+        """True if writing it changes a fact."""
         return self.before.digest != self.after.digest
 
     def write(self) -> None:
@@ -133,7 +133,7 @@ def _spoken_of(layers: Iterable[Layer]) -> frozenset[str]:
 
 
 def _last(path: Path) -> dict[str, Any] | None:
-    """What the last sync wrote. Raises BadInputError when it was changed since."""
+    """The content that the last sync wrote. Raises BadInputError when it was changed since."""
     if not path.exists():
         return None
     text = path.read_text(encoding="utf-8")

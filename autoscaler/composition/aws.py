@@ -91,7 +91,7 @@ def aws_announcer(settings: AwsSettings) -> Announcer | None:
 
 
 def aws_market(region: str, profile: str, clock: Clock) -> BlockMarket:
-    """Where capacity blocks are bought; it needs no cluster."""
+    """The market for capacity blocks; it needs no cluster."""
     aws = Aws(region, profile=profile)
     return BlockMarket(aws, Reservations(aws, clock, window=WINDOW))
 

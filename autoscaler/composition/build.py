@@ -200,7 +200,8 @@ class _Parts:
         return loop
 
     def _perform(self, task: Task) -> None:
-        """What a task that is due does before the reconcile. RESYNC and BLOCK_CLOCK only need the reconcile."""
+        """Perform the part of a due task that precedes the reconcile. RESYNC and BLOCK_CLOCK only need the
+        reconcile."""
         if task is Task.SYNC and self._sync is not None:
             self._sync.start()
         elif task is Task.PRICES:
@@ -236,8 +237,8 @@ class _Parts:
 
 
 def profile_when_ready(client: KubernetesClient, feature_gates: str, clock: Clock) -> KubernetesProfile:
-    """What the cluster says of itself. An API server that has just started forbids everything until it has read its
-    roles, which takes a second or two."""
+    """The profile that the cluster reports. An API server that has just started forbids everything until it has read
+    its roles, which takes a second or two."""
     for _ in range(_ROLES_READ):
         try:
             return client.profile(feature_gates)

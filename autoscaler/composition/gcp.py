@@ -82,7 +82,7 @@ def gcp_trial(
 
 
 def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advice:
-    """What Google recommends, for a person at a terminal; it needs no cluster."""
+    """Google's recommendation, for a person at a terminal; it needs no cluster."""
     return advice(Gcp(""), region, bounded(query, now))
 
 
@@ -97,7 +97,8 @@ def written_batches(objects: KubernetesObjects) -> Iterator[Batch]:
 
 
 def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
-    """What plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no plans."""
+    """The nodes that plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no
+    plans."""
     blocks = [block for item in objects.list(_BLOCKS, labels={}) if (block := parse_capacity_block(item)) is not None]
     pools = (parse_capacity_pool(item) for item in objects.list(_POOLS, labels={}))
     return tuple(

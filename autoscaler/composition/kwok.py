@@ -1,4 +1,5 @@
-"""What the machines of the kwok provider look like: the predicted node and slices, dressed by the pool's template."""
+"""Builds the machines of the kwok provider: the predicted node and slices, with the labels and annotations of the
+pool's template."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from providers.listing import Listing
 
 
 def listings_of(settings: Settings, clock: Clock) -> tuple[Opened, ...]:
-    """What is to be listed, cloud by cloud; no call yet. Raises ConfigurationError where a cloud's extra is missing."""
+    """The listings to read, cloud by cloud; makes no call yet. Raises ConfigurationError where a cloud's extra is
+    missing."""
     regions = tuple(partial(_aws, settings, clock, region) for region in settings.sync.aws)
     projects = tuple(partial(_gcp, settings, project) for project in settings.sync.gcp)
     try:

@@ -159,7 +159,7 @@ class Controller:
             self._loop.warm_up()
 
     def _next_attempt(self) -> timedelta:
-        """How long to wait after one more failure in a row: it doubles, up to `loop.resync`."""
+        """The wait after one more failure in a row: it doubles, up to `loop.resync`."""
         self._failures += 1
         return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
 

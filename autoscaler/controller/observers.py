@@ -1,4 +1,5 @@
-"""Who observes a reconcile: the log, the metrics, the status page and the probes. None of them changes the cluster."""
+"""The observers of a reconcile: the log, the metrics, the status page and the probes. None of them changes the
+cluster."""
 
 from __future__ import annotations
 
