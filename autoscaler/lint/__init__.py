@@ -1,1 +1,1 @@
-"""What is wrong, or will surprise, in claims and classes: found before a pod waits for it. Must not know files."""
+"""Finds errors and surprises in claims and classes before a pod waits for them. Must not know files."""

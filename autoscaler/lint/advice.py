@@ -1,4 +1,5 @@
-"""What is allowed and will probably surprise, over a whole set of objects: what `plan` and `lint` warn of alike."""
+"""Warnings about settings that are allowed and probably surprise, over a whole set of objects: `plan` and `lint` print
+the same."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from instance_catalog.kubernetes.resource_slice import DeviceId
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
     Code.BLOCK_DURATION_UNKNOWN: "the pods do not say how long they run (activeDeadlineSeconds)",
-    Code.BLOCK_NOT_CONSUMER: "the pods are none of its consumers",
+    Code.BLOCK_NOT_CONSUMER: "the pods are not its consumers",
     Code.BLOCK_FULL: "it is full",
 }
 
@@ -46,7 +47,7 @@ def reason_of(found: Diagnostic) -> Reason:
 
 
 def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """What the objects say by themselves."""
+    """Warnings that need the objects only."""
     yield from _ignored_rules(snapshot)
     yield from _ignored_amounts(snapshot)
     yield from _brief_windows(snapshot)
@@ -60,7 +61,7 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
-    """What only shows once there is a plan."""
+    """Warnings that need a plan."""
     yield from _unused_blocks(snapshot, plan)
     yield from _parts_that_get_a_whole(snapshot, plan)
     yield from _architecture(snapshot, plan)
@@ -241,7 +242,7 @@ def _with_devices(pod: Pod, served: Set[str | None]) -> dict[int, Container]:
 
 
 def _requests_cpu(pod: Pod, having: Mapping[int, Container]) -> bool:
-    """Whether its containers `having` devices request CPU, or any of it where none is known to have them."""
+    """True if its containers `having` devices request CPU, or any of it where none is known to have them."""
     own = tuple(having.values()) or (*pod.containers, *(one for one in pod.init_containers if not one.sidecar))
     amounts = [container.requests for container in own]
     amounts += [pod.pod_requests] if pod.pod_requests is not None else []
@@ -296,7 +297,7 @@ def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnost
 
 
 def _shares(plan: Plan, driver: str) -> bool:
-    """Whether devices of the driver on new nodes serve several claims."""
+    """True if devices of the driver on new nodes serve several claims."""
     published = (piece for node in plan.launches for piece in node.slices if piece.driver == driver)
     return any(device.allow_multiple_allocations for piece in published for device in piece.devices)
 

@@ -39,11 +39,10 @@ def lint(
     releases: Mapping[str, str] = NO_RELEASES,
     effort: Effort | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with the subjects, in their order.
-
-    `snapshot` gives the profile, the classes (built-in ones included), taint rules, namespaces and published slices;
-    `offers` what nodes of the catalog will publish, `releases` which names other driver releases have published,
-    `effort` how much work selectors may take in all.
+    """The findings about the subjects, in their order. `snapshot` has the profile, the classes (built-in ones
+    included), taint rules, namespaces and published slices; `offers` the devices that nodes of the catalog will
+    publish, `releases` the names that other driver releases have published, `effort` the work that all selectors may
+    take.
     """
     linter = _Linter(snapshot, (*offers, *published_offer(snapshot.slices)), releases, effort or Effort())
     usual = _usual_version(subjects)

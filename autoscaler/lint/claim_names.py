@@ -1,4 +1,4 @@
-"""What the API server refuses in the names of a claim: of requests, of classes, and those that refer to others.
+"""Names in a claim that the API server refuses: of requests, of classes, and those that refer to others.
 
 Source: k8s.io/kubernetes pkg/apis/resource/validation, v1.36.3.
 """
@@ -58,7 +58,7 @@ def _exact(name: str, path: Path, request: DeviceRequest) -> Iterator[Finding]:
         if toleration.effect and toleration.effect not in DEVICE_TAINT_EFFECTS:
             place = (*path, "tolerations", index, "effect")
             allowed = ", ".join(DEVICE_TAINT_EFFECTS)
-            yield _invalid(name, place, f"{toleration.effect!r} is no effect of device taints", f"use {allowed}")
+            yield _invalid(name, place, f"{toleration.effect!r} is not an effect of device taints", f"use {allowed}")
 
 
 def _request_name(name: str, path: Path, written: str) -> Iterator[Finding]:

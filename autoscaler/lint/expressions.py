@@ -1,4 +1,4 @@
-"""What the text of a selector says by itself: its conditions, and the drivers and words it names."""
+"""The parts of a selector's text: its conditions, and the drivers and words that it names."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def _split(expression: str) -> tuple[str, ...]:
 
 
 def _is_ternary(expression: str, position: int, token: str) -> bool:
-    """Whether a question mark begins the branches of a condition; after a dot it makes a field optional."""
+    """True if a question mark begins the branches of a condition; after a dot it makes a field optional."""
     return token == "?" and not expression[:position].endswith(".")

@@ -48,7 +48,7 @@ def guard_for(chain: Sequence[Program], found: Reach) -> str:
 
 
 def quantity_mistake(written: str) -> str | None:
-    """What to write for an amount that is no quantity of Kubernetes; None for one that is."""
+    """The correction of an amount that is not a quantity of Kubernetes; None for a valid one."""
     try:
         Quantity.parse(written)
     except QuantityError:
@@ -61,9 +61,8 @@ def quantity_mistake(written: str) -> str | None:
 
 
 def guard_against(failing: Failing, program: Program, found: Reach, devices: Iterable[Specimen]) -> str:
-    """How to keep a selector from failing: turn down other drivers, or ask whether the name is there.
-
-    Behind a guard for a name that none of the `devices` has, nothing would ever match.
+    """The advice that keeps a selector from failing: exclude other drivers, or check that the name exists. With a check
+    for a name that none of the `devices` has, nothing would ever match.
     """
     for written in QUANTITY_LITERAL.findall(program.expression):
         if (right := quantity_mistake(written)) is not None:

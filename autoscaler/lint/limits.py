@@ -1,4 +1,4 @@
-"""What the API server refuses or drops, and what the scheduler gives up on, without looking at any device.
+"""Fields that the API server refuses or drops, and claims that the scheduler gives up on, whatever devices exist.
 
 Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v1, v1.36.3.
 """

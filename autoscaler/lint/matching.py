@@ -1,4 +1,4 @@
-"""What selectors do on the devices there are: nothing matches, some fail, some cannot be decided before launch."""
+"""The results of selectors on the known devices: nothing matches, some fail, some cannot be decided before launch."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _offers(found: Reach) -> list[Offer]:
 
 
 def _is_gap(specimen: Specimen, names: Sequence[str]) -> bool:
-    """Whether all of the names that this device holds as tokens are gaps of the catalog."""
+    """True if all of the names that this device holds as tokens are gaps of the catalog."""
     values = [
         value
         for name, value in specimen.device.attributes.items()

@@ -1,5 +1,5 @@
-"""What pods leave open about their machines, and a plan takes from their topology or from the rest of their group; and
-nodes that they want and no plan buys."""
+"""Warnings about pods that do not say which machines they need, so a plan takes this from their topology or from the
+rest of their group; and about nodes that they select and no plan buys."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def wants_simulated_node(pod: Pod, snapshot: Snapshot) -> str:
-    """What the pod selects that only a node has which is simulated, or whose GPUs are; nothing where a pool makes such
-    nodes."""
+    """The labels in the pod's selector that only simulated nodes, or nodes with simulated GPUs, have; nothing if a pool
+    launches such nodes."""
     if any(pool.node_template.kind in PUBLISHING_TEMPLATES or _is_simulated(pool.labels) for pool in snapshot.pools):
         return ""
     if pod.requires_label(labels.SIMULATED_GPUS):
@@ -98,7 +98,7 @@ def _one_domain(pods: Sequence[Pod], *, assumed: bool) -> Diagnostic:
     return surprise(
         f"Pod {pods[0].key}",
         ("metadata", "annotations", key),
-        f"has Kueue admit its pods only where nodes that are there and share one {label} have room for all of "
+        f"has Kueue admit its pods only where existing nodes that share one {label} have room for all of "
         f"them{and_more(pods)}: nodes of a plan are new, wherever these turn out to be{having}",
         f"{step}for machines that the cloud places near each other, give the node pool a compact placement policy, or "
         "buy a block of them",

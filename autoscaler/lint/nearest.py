@@ -54,8 +54,8 @@ def _missing(program: Program, specimen: Specimen) -> str:
 
 
 def _instead(program: Program, closest: Sequence[Specimen]) -> tuple[str, Specimen] | None:
-    """What to write for the first missed condition, by the values that the closest devices have where it looks, and
-    such a device; None where it looks at several values."""
+    """The correction of the first missed condition, with the values that the closest devices have there, and such a
+    device; None if the condition reads several values."""
     found: dict[str, dict[str, Specimen]] = {}
     for specimen in closest:
         for name, value in readings(specimen.view, program.reads):

@@ -1,4 +1,4 @@
-"""What pods ask of systems that are not Kubernetes' own, and that a plan cannot promise: shares of GPUs, foreign nodes.
+"""Requests of pods to systems outside Kubernetes, which a plan cannot fulfil: shares of GPUs, foreign nodes.
 
 The names are those of the systems' own pages: KAI Scheduler's gpu-sharing, HAMi's NVIDIA device plugin (Project-HAMi,
 README), Volcano's vGPU device plugin, and the instance types of Amazon SageMaker (`ml.` before the name of EC2).
@@ -120,7 +120,7 @@ def _kai_part(pod: Pod) -> str:
 def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations", name),
-        "asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+        "asks KAI Scheduler for a part of a GPU{rest}: that is not a resource, and a plan counts no GPU for it",
         "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
     )
 
@@ -128,7 +128,7 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
 def _hami(name: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations", name),
-        "says to HAMi's scheduler which GPUs it takes{rest}: kube-scheduler and a plan read no such annotation, so it "
+        "names GPUs for HAMi's scheduler in an annotation{rest}: kube-scheduler and plans do not read it, so the pod "
         "gets any GPU",
         f"select the nodes by {labels.ACCELERATOR} or {labels.INSTANCE_TYPE}, or write a resource claim with a CEL "
         "selector",
@@ -146,7 +146,7 @@ def _formed_slice(pod: Pod) -> str:
 def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations", labels.FORMED_SLICE_TOPOLOGY),
-        f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it of node pools that are there, "
+        f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it from existing node pools, "
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
         "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, drop "
         f"the annotation, and select nothing of dynamic slices but {labels.GKE_TPU_TOPOLOGY}",
@@ -170,8 +170,8 @@ def _retired(name: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def _beyond_machines(pod: Pod, having: Callable[[str], Mapping[str, Quantity]]) -> str:
-    """What the pod asks for of a device plugin, in more devices than any machine that it selects has, and the machine
-    that has most: "16 aws.amazon.com/neuron inf2.48xlarge"; or nothing."""
+    """The device plugin's resource of which the pod requests more than any machine that it selects has, and the machine
+    with the most: "16 aws.amazon.com/neuron inf2.48xlarge"; or nothing."""
     for container in (*pod.containers, *pod.init_containers):
         for name, amount in container.requests.items():
             ended = retired(name)
@@ -215,7 +215,7 @@ def _absent(found: str) -> tuple[tuple[str, ...], str, str]:
         f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has a {other_device(names[0])}"
         f"{served}",
         "add one with `foreslice catalog add` (docs/examples/catalog has one of another cloud), or leave such pods to "
-        "nodes that are there",
+        "existing nodes",
     )
 
 
@@ -230,12 +230,12 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
 def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
     amounts = " ".join(f"allocatable.{name}=…" for name in names)
+    it = "them" if len(names) > 1 else "it"
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}{{rest}}, which no instance type in the catalog has and no DeviceClass or "
-        "known device plugin hands out, beside what it selects",
-        f"`foreslice catalog set TYPE {amounts} --into DIR --reason WHY` says which of yours have "
-        f"{'them' if len(names) > 1 else 'it'}",
+        "known device plugin provides, beside what it selects",
+        f"if your nodes have {it}, add {it}: `foreslice catalog set TYPE {amounts} --into DIR --reason WHY`",
     )
 
 
@@ -257,7 +257,7 @@ def _spelled(text: str) -> str:
 
 
 def ec2_name(name: str, catalog: Catalog) -> str:
-    """What EC2 calls an instance type of SageMaker; "" for other names, and where the catalog lacks it."""
+    """EC2's name of an instance type of SageMaker; "" for other names, and for types that the catalog lacks."""
     own = name.removeprefix(_SAGEMAKER)
     return own if own != name and own in catalog.types else ""
 
@@ -360,5 +360,5 @@ def _type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     return (
         field,
         f"selects instance type {name}, which is not in the catalog{{rest}}",
-        f"{hint}add it with `foreslice catalog add`; `foreslice catalog list` shows those that are there",
+        f"{hint}add it with `foreslice catalog add`; `foreslice catalog list` lists the known ones",
     )

@@ -1,4 +1,4 @@
-"""Why a claim may not be placed although devices match: number of devices, constraints, taints, capacity."""
+"""Reasons why a claim may not be placed although devices match: number of devices, constraints, taints, capacity."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ CEL_UNRELIABLE: Final = Rule(
 INVALID_QUANTITY: Final = Rule(
     "invalid-quantity",
     Level.ERROR,
-    "A selector with an amount that is no quantity",
+    "A selector with an amount that is not a quantity",
     "It compiles, and fails on every device that it is evaluated on: the scheduler gives up on the pod.",
 )
 TOO_MANY_ENTRIES: Final = Rule(

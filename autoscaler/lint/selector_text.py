@@ -61,7 +61,7 @@ def _cost(name: str, path: Path, expression: str, profile: KubernetesProfile) ->
 
 
 def misnamed(program: Program, known: PublishedNames) -> Iterator[tuple[str, str]]:
-    """What is wrong with names that a selector reads, and what to write instead."""
+    """The errors in names that a selector reads, with their corrections."""
     if drivers_named((program.expression,)) - known.drivers:
         return  # what other drivers publish is not known
     for group, domain, identifier in sorted(program.reads or ()):

@@ -1,4 +1,5 @@
-"""What the API server refuses in ResourceSlices: drivers know, people who write slices for tests often do not.
+"""Values in ResourceSlices that the API server refuses. Drivers keep these limits; people who write slices for tests
+often do not know them.
 
 Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v1, v1.36.3; v1.34 where it differs, and
 v1.37.2 for nodeAllocatableResources.

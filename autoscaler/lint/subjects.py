@@ -1,4 +1,4 @@
-"""What is linted: the claims, templates, classes and slices as they were written, with the paths of their parts.
+"""The objects to lint: the claims, templates, classes and slices as they were written, with the paths of their parts.
 
 Templates are looked at themselves, whether or not a pod uses them.
 """

@@ -1,4 +1,4 @@
-"""What a plan without CapacityPools takes for granted about machines and drivers, and a person may know better."""
+"""Warnings about assumptions on machines and drivers in a plan without CapacityPools, which a person can correct."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _card(card: Accelerator) -> str:
 
 
 def _how_to_name(pod: Pod) -> str:
-    """Where a pod says which GPU it needs: one without a claim has no place for a CEL selector."""
+    """The field in which a pod says which GPU it needs: a pod without a claim has no CEL selector."""
     weights = _weights(pod)
     if pod.claims:
         return f"{weights}if it needs another one, say so in a CEL selector on productName, architecture or memory"
@@ -181,7 +181,7 @@ def _how_to_name(pod: Pod) -> str:
 
 
 def _weights(pod: Pod) -> str:
-    """What the weights of the pod's largest model take, where its name says how many there are."""
+    """The memory for the weights of the pod's largest model, if its name has their number."""
     found = max((one.model_billions for one in pod.containers if one.model_billions is not None), default=None)
     if found is None:
         return ""
@@ -190,14 +190,14 @@ def _weights(pod: Pod) -> str:
 
 
 def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
+    """True if the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
     if any(key not in _OF_ANY_MODEL and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in pod.selected_labels):
         return False
     return _asks_for_gpus(pod, snapshot)
 
 
 def _asks_for_gpus(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether it asks for NVIDIA GPUs as such, by claims or as a resource."""
+    """True if it asks for NVIDIA GPUs as such, by claims or as a resource."""
     named = (snapshot.claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
     claims = [claim for claim in named if claim is not None]
     requests = [request for claim in claims for request in claim.requests]
@@ -232,7 +232,7 @@ def _named_for_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _how_to_share(*, claimed: bool) -> str:
-    """Where the driver or the device plugin lets them, that is said to a plan."""
+    """The way to state in a plan that the driver or the device plugin shares GPUs."""
     if not claimed:
         return (
             "if your device plugin shares GPUs, say how many a node hands out: `foreslice catalog set TYPE "

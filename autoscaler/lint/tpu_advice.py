@@ -1,4 +1,5 @@
-"""What pods that ask for TPU chips leave open: the generation, and whether they are hosts of a slice or share one host.
+"""Warnings about pods that ask for TPU chips and do not say all that matters: the generation, and whether they are
+hosts of a slice or share one host.
 
 On GKE the label of the topology says which slice a node belongs to, and some topologies are sold in two ways: 2x4 of
 v6e is one machine with 8 chips, or two with 4. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
@@ -30,7 +31,7 @@ _NAME_GENERATION: Final = TYPE_KEYS | {labels.GKE_TPU_ACCELERATOR, labels.ACCELE
 
 
 def tpu_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Which generation it is, a CapacityPool says where there is one."""
+    """Warnings about TPU pods. If there is a CapacityPool, it decides the generation."""
     if not snapshot.pools:
         yield from _any_generation(snapshot, catalog)
     yield from _on_one_host(snapshot, plan, catalog)
@@ -54,7 +55,7 @@ def _any_generation(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic
 
 
 def _takes_any(pod: Pod, snapshot: Snapshot, words: Collection[str]) -> bool:
-    """Whether it asks for TPUs, in chips or by claims without a selector, and selects none of a generation, be it by
+    """True if it asks for TPUs, in chips or by claims without a selector, and selects none of a generation, be it by
     the name of a node pool."""
     terms = pod.affinity.terms if pod.affinity else ()
     of_affinity = (value for term in terms for r in term.match_expressions for value in r.values)
@@ -68,7 +69,7 @@ def _takes_any(pod: Pod, snapshot: Snapshot, words: Collection[str]) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    """What names a generation: 6e of "TPU v6e" and "tpu-v6e-pool", 7x of TPU7x and "tpu-7x"."""
+    """The words that name a generation: 6e of "TPU v6e" and "tpu-v6e-pool", 7x of TPU7x and "tpu-7x"."""
     return frozenset("".join(found) for found in _GENERATION.findall(text.lower()))
 
 
@@ -106,7 +107,7 @@ def hosts_meant(pod: Pod, pods: Iterable[Pod], catalog: Catalog) -> tuple[str, .
 
 
 def chips(pod: Pod) -> int:
-    """How many chips its containers ask for."""
+    """The number of chips that its containers request."""
     return int(sum(c.requests[TPU].value for c in pod.containers if TPU in c.requests))
 
 
@@ -128,6 +129,6 @@ def _machines(catalog: Catalog) -> list[InstanceType]:
 
 
 def _selected(machine: InstanceType, pod: Pod) -> bool:
-    """Whether it has the TPU that the pod selects, if it selects one."""
+    """True if it has the TPU that the pod selects, if it selects one."""
     kind = pod.node_selector.get(labels.GKE_TPU_ACCELERATOR)
     return machine.accelerator is not None and kind in (None, machine.accelerator.node_label)

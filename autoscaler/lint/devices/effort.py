@@ -17,7 +17,7 @@ class EffortExceededError(Exception):
 
 
 class Effort:
-    """What is left of the work allowed. Ordinary evaluations are free: their number is bounded by the catalog."""
+    """The rest of the allowed work. Ordinary evaluations are free: their number is bounded by the catalog."""
 
     __slots__ = ("_left",)
 

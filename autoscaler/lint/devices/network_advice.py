@@ -48,7 +48,7 @@ def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iter
             f"instance type {machine.name}",
             (),
             f"pods that {what} get this machine{price}{rest} and do not use its {unused}: {why}",
-            "add machines of yours that have none by `foreslice catalog add`, or give the nodes that are there",
+            "add your machines without accelerators by `foreslice catalog add`, or give the existing nodes",
         )
 
 
@@ -73,7 +73,7 @@ def _type_of(node: PlannedNode) -> str:
 
 
 def _uses_alone(node: PlannedNode, drivers: Collection[str]) -> bool:
-    """Whether these drivers publish all devices that its pods use, if any, and no device plugin hands one out."""
+    """True if these drivers publish all devices that its pods use, if any, and no device plugin hands one out."""
     used = {device.driver for device in node.devices_used}
     return bool(node.pods) and used <= set(drivers) and not any(found.used for found in node.handed_out)
 

@@ -94,7 +94,7 @@ def offers_of(catalog: Catalog, driver_set: DriverSet, profile: KubernetesProfil
 
 
 def published_offer(slices: Iterable[ResourceSlice]) -> tuple[Offer, ...]:
-    """What exists already as one offer; none if there is nothing."""
+    """The existing devices as one offer; none if there are no devices."""
     found = tuple(slices)
     return (Offer(PUBLISHED, "", found),) if found else ()
 

@@ -1,4 +1,5 @@
-"""Which devices a chain of selectors lets through, class first, and where it fails, in kube-scheduler's order."""
+"""The devices that a chain of selectors accepts, class first, and those on which it fails, in kube-scheduler's
+order."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Reach:
 
     @property
     def offers(self) -> frozenset[Offer]:
-        """Where there are devices that match or may."""
+        """The offers with devices that match or may match."""
         return frozenset(offer for specimen in self.possible for offer in specimen.counts)
 
 

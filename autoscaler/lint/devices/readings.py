@@ -1,4 +1,4 @@
-"""What a selector reads of a device, as text."""
+"""The values that a selector reads of a device, as text."""
 
 from __future__ import annotations
 

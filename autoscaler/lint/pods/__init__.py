@@ -1,1 +1,2 @@
-"""What single pods say that a plan cannot serve or does not see: another cloud, nodes that a cloud makes itself."""
+"""Requests of single pods that a plan cannot serve or does not see: another cloud, nodes that a cloud creates
+itself."""

@@ -50,7 +50,7 @@ def _words_of(value: str) -> frozenset[str]:
 
 
 def _about_a_card(key: str, value: str) -> bool:
-    """Whether the label speaks of an accelerator, and of a whole one that the node must have: other clouds have it in
+    """True if the label speaks of an accelerator, and of a whole one that the node must have: other clouds have it in
     the names of their machines."""
     words = _words_of(value)
     about = any(word in f"{key} {value}".lower() for word in ABOUT) or bool(cloud_of_machine(value))
@@ -69,7 +69,7 @@ def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, .
 
 
 def lacking_model(key: str, value: str, catalog: Catalog) -> bool:
-    """Whether the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
+    """True if the label names a model of GPU, such as A40, and the catalog has neither that nor one nearest to it."""
     words = _words_of(value)
     numbered = bool(words & _DESKTOP) and any(word[:4].isdigit() and len(word) >= 4 for word in words)
     named = _about_a_card(key, value) and (numbered or any(_MODEL.fullmatch(word) for word in words))

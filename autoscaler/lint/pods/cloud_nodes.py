@@ -1,4 +1,5 @@
-"""What a cloud itself does to nodes: makes them, installs its own driver, and adds taints for their devices."""
+"""Warnings about nodes that a cloud manages itself: it creates them, installs its own driver, and adds taints for their
+devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other clouds, in which Foreslice launches nothing, call labels and resources of their nodes, and machines."""
+"""Labels, resources and machines by the names of other clouds, in which Foreslice launches nothing."""
 
 from __future__ import annotations
 

@@ -29,8 +29,9 @@ _OF_EVERY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM}
 
 @dataclass(frozen=True, slots=True)
 class OtherCloud:
-    """What keeps a pod on nodes of another cloud: labels, those of places and machines with their value, and resources
-    of its devices. `lacking` are further resources that nothing here has, `absent` devices that no machine here has."""
+    """The requirements that keep a pod on nodes of another cloud: labels (those of places and machines with their
+    value) and resources of its devices. `lacking` are further resources that nothing here has, `absent` devices that no
+    machine here has."""
 
     name: str
     selected: dict[str, str]
@@ -95,7 +96,8 @@ def _by_value(pod: Pod, there: set[str]) -> dict[str, tuple[str, str]]:
 
 
 def _to_plan_it(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
-    """What to drop so that machines here run the pod, and what to write for it; nothing if none has its devices."""
+    """The requirements to drop so that machines here run the pod, and their replacements; nothing if no machine has its
+    devices."""
     if of.absent:
         return f": no machine here has a {other_device(of.absent[0])} that serves it"
     drop = [f"the node selector or affinity on {key}" for key in of.selected]

@@ -35,7 +35,7 @@ def absent_devices(
 
 
 def machines_having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
-    """How much of a device plugin's resource each instance type has that has any."""
+    """The amount of a device plugin's resource on each instance type that has any."""
     if not is_plugin_resource(resource):
         return {}
     found = ((t.name, r, n) for t in catalog for amounts in plugin_resources(t).values() for r, n in amounts.items())

@@ -237,14 +237,14 @@ def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:
 @pytest.mark.parametrize(("name", "expected"), [("nvidia.com/use-gputype", 1), ("nvidia.com/note", 0)])
 def test_a_gpu_that_hami_chooses_by_annotation(name: str, expected: int) -> None:
     found = told(replace(asking("nvidia.com/gpu"), annotations=FrozenMap({name: "A100"})))
-    assert ["says to HAMi's scheduler which GPUs it takes" in one.message for one in found] == [True] * expected
+    assert ["names GPUs for HAMi's scheduler in an annotation" in one.message for one in found] == [True] * expected
 
 
 def test_cards_that_hami_chooses_by_uuid_are_there_already() -> None:
     """No new machine has them; of pods that a plan puts on one, the plan says so itself."""
     pinned = replace(asking("nvidia.com/gpu"), annotations=FrozenMap({"nvidia.com/use-gpuuuid": "GPU-5f0c"}))
     (found,) = told(pinned, replace(pinned, name="q"))
-    assert "these are cards that are there, and no new machine has them" in found.message
+    assert "these are existing cards, and no new machine has them" in found.message
     assert found.message.endswith("(and 1 more)")
     assert found.next_step.startswith("leave the pod to the nodes with these cards")
 
