@@ -188,7 +188,7 @@ class AccountLimitError(CapacityError):
     scope = BackoffScope.TEMPLATE
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
-    advice = "Ask the provider to raise the limit that the message names, or remove what is not used any more."
+    advice = "Ask the provider to raise the limit that the message names, or remove what is no longer used."
 
 
 class RefusedError(ProviderError):
@@ -281,7 +281,7 @@ class WaitingError(ProviderError):
     first_backoff = timedelta(seconds=15)
     # The machines that it starts cost money from their start, so it is checked this often.
     longest_backoff = timedelta(minutes=2)
-    advice = "Nothing to do: it costs nothing while it waits, and is withdrawn when no pod needs it any more."
+    advice = "Nothing to do: it costs nothing while it waits, and is withdrawn when no pod needs it."
 
     def __init__(self, message: str, *, since: datetime | None = None, code: str = "", next_step: str = "") -> None:
         super().__init__(message, code=code, next_step=next_step)

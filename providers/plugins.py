@@ -73,7 +73,7 @@ def _made(point: EntryPoint, surroundings: Surroundings) -> Mapping[str, Provide
     except (ImportError, AttributeError) as error:
         raise PluginError(f"{_name(point)} cannot be loaded: {error}. Reinstall or remove its package") from error
     if not callable(factory):
-        raise PluginError(f"{_name(point)} is no function: it must be a ProviderFactory (providers/plugins.py)")
+        raise PluginError(f"{_name(point)} is not a function: it must be a ProviderFactory (providers/plugins.py)")
     made: Mapping[str, Provider] = factory(surroundings)
     return made
 

@@ -202,7 +202,7 @@ class GcpListing:
     def _answer(self, kind: Callable[..., Any], method: str, permission: str, **request: Any) -> Any:
         """The first page of a pager: one call."""
         host = _COMPUTE
-        step = f"give whoever runs the sync {permission}; roles/compute.viewer has the compute permissions"
+        step = f"grant {permission} to the account of the sync; roles/compute.viewer has the compute permissions"
         if kind is billing_v1.CloudCatalogClient:
             host = _BILLING
             enable = f"gcloud services enable {host} --project {self._project}"

@@ -200,6 +200,6 @@ def prices_of_file(path: Path) -> tuple[Row, ...]:
         except (KeyError, TypeError, ValueError, InvalidOperation) as error:
             raise TemplateError(f"{path}: prices[{index}]: {error!r}", next_step=step) from error
         if not usd.is_finite() or usd < 0:
-            raise TemplateError(f"{path}: prices[{index}]: {usd} is no price", next_step="give zero or more")
+            raise TemplateError(f"{path}: prices[{index}]: {usd} is not a price", next_step="give zero or more")
         rows.append(row)
     return tuple(rows)

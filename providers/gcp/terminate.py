@@ -94,7 +94,7 @@ def _left(
 
 
 def _abandoned(name: str, group: GroupRef) -> RefusedError:
-    message = f"{name} is no member of group {group} any more, which alone can end it, and still exists"
+    message = f"{name} is no longer a member of group {group}, which alone can delete it, and still exists"
     step = f"gcloud compute instances delete {name} --zone {group.zone}"
     return RefusedError(message, code="NotAMember", next_step=step)
 

@@ -100,7 +100,7 @@ class SimulatedProvider:
                 gone.append(machine_id)
                 continue
             if TAG_CLUSTER not in machine.tags:
-                failures[machine_id] = PermissionDeniedError(f"{machine_id} belongs to nobody we know")
+                failures[machine_id] = PermissionDeniedError(f"{machine_id} belongs to an unknown owner")
                 continue
             machine.end(now, "terminated by request")
             terminating.append(machine_id)

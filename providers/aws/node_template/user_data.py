@@ -80,7 +80,7 @@ def _mistakes(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) 
         yield wrong, f"correct it in the pool or the node template: {step}"
     for name in request.kubelet_reserved:
         if not is_label_key(name):
-            yield f"{name!r} is no resource to reserve", "correct spec.kubeletReserved of the pool"
+            yield f"{name!r} is not a resource to reserve", "correct spec.kubeletReserved of the pool"
     for field, value, good in (
         ("name", cluster.name, _CLUSTER_NAME.fullmatch(cluster.name) is not None),
         ("endpoint", cluster.endpoint, _ENDPOINT.fullmatch(cluster.endpoint) is not None),

@@ -148,7 +148,7 @@ def _permitted(action: str) -> Iterator[None]:
     except PermissionDeniedError as error:
         if error.code not in _DENIED:
             raise
-        step = f"allow {action} to whoever runs the sync; deploy/aws has a policy for people"
+        step = f"allow {action} for the account that runs the sync; deploy/aws has a policy for people"
         raise PermissionDeniedError(
             f"{action} is not allowed: {error.message}", code=error.code, next_step=step
         ) from error

@@ -40,7 +40,7 @@ _ADVICE: Final[Mapping[type[ProviderError], str]] = {
     TemplateError: _SOLD,
     NotOfferedError: _SOLD,
     GoneError: _ANOTHER,
-    PermissionDeniedError: "have deploy/aws/buyer-policy.json attached to whoever runs this",
+    PermissionDeniedError: "have deploy/aws/buyer-policy.json attached to your user or role",
 }
 
 

@@ -70,7 +70,7 @@ def load_overrides(path: Path) -> tuple[Override, ...]:
 
 def _override(index: int, entry: Mapping[str, Any]) -> Override:
     if not isinstance(entry, Mapping):
-        raise TypeError(f"prices[{index}] is no object")
+        raise TypeError(f"prices[{index}] is not an object")
     for key in sorted(_REQUIRED - entry.keys()):
         raise TemplateError(f"prices[{index}] lacks {key}", next_step=f"add {key}")
     for key in sorted(map(str, entry.keys() - _KEYS)):
@@ -86,7 +86,7 @@ def _override(index: int, entry: Mapping[str, Any]) -> Override:
     except (ValueError, InvalidOperation) as error:
         raise TemplateError(f"prices[{index}]: {error}", next_step=step) from error
     if not amount.is_finite() or amount < 0:
-        raise TemplateError(f"prices[{index}]: {amount} is no amount", next_step="give an amount of zero or more")
+        raise TemplateError(f"prices[{index}]: {amount} is not an amount", next_step="give an amount of zero or more")
     if amounts == ["factor"]:
         return Override(entry["instanceType"], capacity_type, factor=amount)
     return Override(entry["instanceType"], capacity_type, usd_per_hour=amount)

@@ -1,1 +1,1 @@
-"""What a group has of a launch: its members, and the resize request that waits."""
+"""The parts of a launch in a group: its members, and the resize request that waits."""

@@ -57,13 +57,13 @@ def as_wanted(template: GroupTemplate, group: Group, pool: Pool, expected: Itera
 
 
 def differences(
-    template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes], mended: Pool
+    template: GroupTemplate, group: Group, pool: Pool, expected: Iterable[PoolNodes], corrected: Pool
 ) -> Iterator[PoolFault]:
     """The differences between the nodes of a group and the assumptions of the CapacityPools of its template. None of
-    them blocks launches. `mended`: the pool of as_wanted."""
+    them blocks launches. `corrected`: the pool of as_wanted."""
     update = f"gcloud container node-pools update {pool.name} {pool.place}"
-    relabel = f"{update} --node-labels={pairs(mended.labels)}"
-    taint = f"{update} --node-taints={taint_list(mended.taints)}"
+    relabel = f"{update} --node-labels={pairs(corrected.labels)}"
+    taint = f"{update} --node-taints={taint_list(corrected.taints)}"
     registered = registered_of(group, pool).labels
     for wanted in expected:
         if wanted.template == template.name:
@@ -74,7 +74,7 @@ def differences(
         yield PoolFault(
             "MaxPods",
             f"a node of node pool {pool.name} takes {pool.max_pods} pods, and plans assume {PODS}",
-            create(mended),
+            create(corrected),
             blocking=False,
         )
 

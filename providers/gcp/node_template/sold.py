@@ -46,7 +46,7 @@ def not_sold(gcp: Gcp, groups: Iterable[Group]) -> Iterator[Finding]:
             step = error.next_step
             if isinstance(error, PermissionDeniedError):
                 permission = f"compute.{kind.method.partition('.')[0]}.list"
-                step = f"give whoever runs this the permission {permission}; roles/compute.viewer has it"
+                step = f"grant your account the permission {permission}; roles/compute.viewer has it"
             text = f"whether the zones of the groups have each {kind.word} is not known: {error.message}"
             yield note(f"{kind.word}s", text, step)
             continue

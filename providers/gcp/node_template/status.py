@@ -100,9 +100,9 @@ class Verdicts:
         if not group.pool:
             return
         pool = self._groups.pool(template, group.pool)
-        mended = as_wanted(template, group, pool, expected)
-        faults = pool_faults(pool, hosts=group.hosts, wanted=mended)
-        for fault in (*faults, *differences(template, group, pool, expected, mended)):
+        corrected = as_wanted(template, group, pool, expected)
+        faults = pool_faults(pool, hosts=group.hosts, wanted=corrected)
+        for fault in (*faults, *differences(template, group, pool, expected, corrected)):
             yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
 
 

@@ -99,7 +99,7 @@ def advice(gcp: Gcp, region: str, query: CapacityQuery) -> Advice:
     except PermissionDeniedError as error:
         if "deploy/gcp" not in error.next_step:
             raise  # credentials are missing, or the API is not enabled
-        step = "have the permission compute.advice.calendarMode given to whoever runs this"
+        step = "have the permission compute.advice.calendarMode granted to your account"
         raise PermissionDeniedError(error.message, code=error.code, next_step=step) from error
     except (GoneError, TemplateError) as error:
         step = f"`gcloud compute regions list --project {gcp.project}` lists the regions; or correct what Google names"

@@ -54,7 +54,7 @@ _NOTES: Final[Mapping[str, str]] = {
     "PENDING_APPROVAL": "Google has not approved it yet",
     "PENDING_AMENDMENT_APPROVAL": "Google has not approved its change yet",
     "PROVISIONING": "Google is making its machines available; that may take until a day after its start",
-    "FULFILLED": "its reservation does not exist any more",
+    "FULFILLED": "its reservation no longer exists",
     "FAILED": "Google could not deliver it",
     "FAILED_PARTIALLY_FULFILLED": "Google could deliver only a part of it",
     "DECLINED": "Google declined it",

@@ -88,7 +88,7 @@ def test_whoever_may_not_ask_is_told(rig: Rig) -> None:
     rig.fake.denied.add("advice.calendarMode")
     result = run(*QUERY)
     assert isinstance(result.exception, BadInputError)
-    assert "given to whoever runs this" in result.exception.next_step
+    assert "granted to your account" in result.exception.next_step
 
 
 def test_tpus_are_asked_for_and_reserved_in_chips(rig: Rig) -> None:

@@ -76,7 +76,7 @@ def test_a_missing_permission_is_named_with_what_to_do(fake: FakeEc2, url: str, 
     result = run(url, tmp_path)
     assert isinstance(result.exception, BadInputError)
     assert "aws: ec2:DescribeInstanceTypes is not allowed" in str(result.exception)
-    assert "allow ec2:DescribeInstanceTypes to whoever runs the sync" in result.exception.next_step
+    assert "allow ec2:DescribeInstanceTypes for the account that runs the sync" in result.exception.next_step
 
 
 def test_a_project_of_google_cloud_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

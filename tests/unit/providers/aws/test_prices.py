@@ -118,7 +118,7 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
             id="unknown key",
         ),
         pytest.param("prices: [{instanceType: a, capacityType: spot, factor: much}]", r"prices\[0\]", id="no number"),
-        pytest.param("prices: [{instanceType: a, capacityType: spot, factor: -1}]", "is no amount", id="negative"),
+        pytest.param("prices: [{instanceType: a, capacityType: spot, factor: -1}]", "is not an amount", id="negative"),
     ],
 )
 def test_a_wrong_file_is_told(tmp_path: Path, text: str, message: str) -> None:

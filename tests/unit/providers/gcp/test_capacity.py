@@ -40,7 +40,7 @@ def test_a_block_keeps_its_name_and_its_window_from_submission_to_end() -> None:
     assert {(one.starts_at, one.ends_at, one.reclaim_at) for one in seen} == {
         (rig.holding.starts, rig.holding.ends, rig.holding.ends)
     }
-    assert seen[-1].note == "its reservation does not exist any more"
+    assert seen[-1].note == "its reservation no longer exists"
 
 
 def test_a_block_that_is_delivered_late_says_so_and_takes_nothing() -> None:

@@ -125,8 +125,8 @@ def test_prices_of_a_file_count_instead_of_the_catalogue(
     [
         ("prices: [{instanceType: a, place: b, capacityType: on-demand}]", r"prices\[0\]: KeyError\('usdPerHour'\)"),
         ("prices: [{instanceType: a, place: b, capacityType: cheap, usdPerHour: 1}]", r"'cheap' is not a valid"),
-        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: -1}]", "-1 is no price"),
-        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: NaN}]", "NaN is no price"),
+        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: -1}]", "-1 is not a price"),
+        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: NaN}]", "NaN is not a price"),
         ("price: []", "prices cannot be read"),
         ("prices: [", "prices cannot be read"),
     ],
