@@ -98,7 +98,7 @@ def shares_in_percent() -> frozenset[str]:
 
 
 def other_device(resource: str) -> str:
-    """What one of the resource is, of devices that no cloud of the catalog sells under this name: "GPU of Intel"; ""
+    """The kind of device behind a resource that no cloud of the catalog sells under this name: "GPU of Intel"; ""
     for all others."""
     known = contents("drivers")["device_plugins"]["other_devices"]
     return next((str(what) for start, what in known.items() if resource.startswith(start)), "")

@@ -46,7 +46,7 @@ def refused(parameters: str) -> str:
     except ValueError:
         return "it is no JSON"
     if not isinstance(found, dict):
-        return "it is no object"
+        return "it is not an object"
     return next(_problems(found), "")
 
 
@@ -77,7 +77,7 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_sharing(sharing: object, fields: tuple[str, ...]) -> Iterator[str]:
     if not isinstance(sharing, dict):
-        yield "sharing is no object"
+        yield "sharing is not an object"
         return
     yield from _unknown(sharing, fields, "sharing.")
     chosen = sharing.get("strategy")
@@ -89,7 +89,7 @@ def _of_sharing(sharing: object, fields: tuple[str, ...]) -> Iterator[str]:
             yield f"sharing.{field} cannot be used with strategy {chosen}"
     settings = sharing.get(_SETTINGS[chosen])
     if settings is not None and not isinstance(settings, dict):
-        yield f"sharing.{_SETTINGS[chosen]} is no object"
+        yield f"sharing.{_SETTINGS[chosen]} is not an object"
     elif settings:
         yield from (_of_intervals if chosen == "TimeSlicing" else _of_mps)(settings)
 
@@ -122,7 +122,7 @@ def _of_limit(name: str, value: object) -> Iterator[str]:
     try:
         amount = Quantity.parse(str(value))
     except QuantityError:
-        yield f"{name} is {value}, which is no quantity"
+        yield f"{name} is {value}, which is not a quantity"
         return
     if amount.value < _LEAST_LIMIT:
         yield f"{name} is {value}; the least is 1Mi"

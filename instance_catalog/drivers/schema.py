@@ -267,7 +267,7 @@ class DriverEntry(_Entry):
 def _known(names: Iterable[str], allowed: Iterable[str], what: str) -> None:
     unknown = [name for name in names if name not in allowed]
     if unknown:
-        raise ValueError(f"{what}: {unknown[0]!r} is no field here; there are {', '.join(allowed) or 'none'}")
+        raise ValueError(f"{what}: {unknown[0]!r} is not a field here; there are {', '.join(allowed) or 'none'}")
 
 
 def _check_amount(name: str, text: str, fields: tuple[str, ...]) -> None:

@@ -98,7 +98,7 @@ def _loaded(text: str) -> CommentedMap:
     if document is None:
         return CommentedMap()
     if not isinstance(document, CommentedMap):
-        raise EditError("the file is no mapping; a catalog file has sections such as `types:`")
+        raise EditError("the file is not a mapping; a catalog file has sections such as `types:`")
     return document
 
 
@@ -123,7 +123,7 @@ def _item(document: CommentedMap, entry: EntryName) -> CommentedMap:
     """The entry's mapping; created if there is none."""
     items = document.setdefault(entry.section, CommentedSeq())
     if not isinstance(items, CommentedSeq):
-        raise EditError(f"{entry.section} is no list")
+        raise EditError(f"{entry.section} is not a list")
     key = _KEYS[entry.section]
     for item in items:
         if isinstance(item, CommentedMap) and item.get(key) == entry.name:

@@ -40,13 +40,13 @@ def label_mistakes(labels: Mapping[str, str], taints: Iterable[Taint] = ()) -> I
     """The invalid labels and taints, one text each, with the correction after a colon."""
     for key, value in labels.items():
         if not is_label_key(key):
-            yield f"{key!r} is no label key: {KEY_STEP}"
+            yield f"{key!r} is not a label key: {KEY_STEP}"
         if not is_label_value(value):
-            yield f"{value!r} is no value of label {key!r}: {VALUE_STEP}"
+            yield f"{value!r} is not a value of label {key!r}: {VALUE_STEP}"
     for taint in taints:
         if not is_label_key(taint.key):
-            yield f"{taint.key!r} is no taint key: {KEY_STEP}"
+            yield f"{taint.key!r} is not a taint key: {KEY_STEP}"
         if not is_label_value(taint.value):
-            yield f"{taint.value!r} is no value of taint {taint.key!r}: {VALUE_STEP}"
+            yield f"{taint.value!r} is not a value of taint {taint.key!r}: {VALUE_STEP}"
         if taint.effect not in TAINT_EFFECTS:
-            yield f"{taint.effect!r} is no effect of a taint: use {', '.join(TAINT_EFFECTS)}"
+            yield f"{taint.effect!r} is not an effect of a taint: use {', '.join(TAINT_EFFECTS)}"

@@ -46,7 +46,7 @@ def test_what_the_driver_accepts(parameters: str) -> None:
     ("parameters", "problem"),
     [
         pytest.param("{", "no JSON", id="no json"),
-        pytest.param("[]", "no object", id="a list"),
+        pytest.param("[]", "not an object", id="a list"),
         pytest.param(config(apiVersion="gpu.nvidia.com/v1alpha1"), "apiVersion is gpu.nvidia.com/v1alpha1", id="group"),
         pytest.param(config(kind="GPUConfig"), "kind is GPUConfig", id="kind"),
         pytest.param(config(shared={}), "no field shared", id="field"),
@@ -60,7 +60,7 @@ def test_what_the_driver_accepts(parameters: str) -> None:
         pytest.param(config(mps(defaultActiveThreadPercentage=-1)), "is -1", id="negative threads"),
         pytest.param(config(mps(defaultActiveThreadPercentage="50")), "is 50; it must be a whole", id="text"),
         pytest.param(config(mps(defaultPinnedDeviceMemoryLimit="1023Ki")), "the least is 1Mi", id="low limit"),
-        pytest.param(config(mps(defaultPinnedDeviceMemoryLimit="much")), "no quantity", id="no quantity"),
+        pytest.param(config(mps(defaultPinnedDeviceMemoryLimit="much")), "not a quantity", id="no quantity"),
         pytest.param(
             config(mps(defaultPerDevicePinnedMemoryLimit={"gpu-0": "1Gi"})), "names device gpu-0", id="device"
         ),

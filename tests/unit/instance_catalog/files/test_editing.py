@@ -96,8 +96,8 @@ def test_only_what_changed_is_kept(change: tuple[str, str], left: dict[str, obje
     ("text", "message"),
     [
         ("types: [", r"line \d: .*; correct the YAML first"),
-        ("- a", "no mapping"),
-        ("types: {a: 1}", "types is no list"),
+        ("- a", "not a mapping"),
+        ("types: {a: 1}", "types is not a list"),
     ],
 )
 def test_text_that_cannot_be_changed_says_why(text: str, message: str) -> None:
