@@ -145,7 +145,7 @@ def result_text(result: Result) -> str:
     """ "1 × g6.xlarge (on-demand), 0.80 $/h"."""
     parts = [f"{count} × {ref.instance_type} ({ref.capacity_type})" for ref, count in result.launches]
     if result.nodes:
-        parts.append(f"{counted(len(result.nodes), 'node')} that is there: {', '.join(result.nodes)}")
+        parts.append(f"{counted(len(result.nodes), 'existing node')}: {', '.join(result.nodes)}")
     if not result.launches:
         return ", ".join(parts)
     prepaid = all(ref.block for ref, _ in result.launches)

@@ -104,16 +104,17 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "spec.featureGates of a PlanContext",
         "asks for {resources}, which no node has since {ended}: ask for {now}",
         "asks for {resources}, which no machine of {clouds} in the catalog hands out: neither spec.scope.pods: All nor "
-        "a resource claim helps; leave it to nodes that are there, or add the type that has them with `foreslice "
+        "a resource claim helps; leave it to existing nodes, or add the type that has them with `foreslice "
         "catalog add` (--strict counts it as not placed)",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "
-        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; else only nodes that are "
-        "there have them (--strict counts it as not placed)",
-        "asks for a TPU slice of {formed}, which GKE's slice controller forms of node pools that are there: no plan "
+        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; otherwise only existing "
+        "nodes have them (--strict counts it as not placed)",
+        "asks for a TPU slice of {formed}, which GKE's slice controller forms from existing node pools: no plan "
         "launches one",
-        "asks KAI Scheduler for a part of a GPU by annotation {part}, which is no resource: nothing is bought for it",
+        "asks KAI Scheduler for a part of a GPU by annotation {part}, which is not a resource: nothing is bought for "
+        "it",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
         "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
     ),

@@ -136,9 +136,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
     Code.NOT_PREDICTED: (
         "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
-        "nodes that are there serve it, and none of those where it publishes slices ({nodes}) takes the pod now",
+        "existing nodes can serve it, and the pod does not fit on any of those with its slices ({nodes}) now",
         "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
-        "nodes that are there serve it; give their ResourceSlices",
+        "existing nodes can serve it; give their ResourceSlices",
     ),
     Code.NOTHING_HAS: (
         "no network card {where} has {name} {wanted}; interfaces that software makes on a node (dummy, veth, VLAN) are "
@@ -147,8 +147,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
         "no device of {simulated_by} has {name} {wanted}; the nearest is {best}",
         "no device of {simulated_by} has {name} {wanted}; the largest has {largest}",
-        "no accelerator {where} has {name} {wanted}: give the ResourceSlices of nodes that are there, or add a type of "
-        "yours with `foreslice catalog add`",
+        "no accelerator {where} has {name} {wanted}: give the ResourceSlices of existing nodes, or add your own "
+        "type with `foreslice catalog add`",
     ),
     Code.ALTERNATIVE_NOWHERE: (
         "not alternative {alternative}: no device {where} has {name} {wanted}; the nearest is {best} ({accelerator}, "
@@ -220,7 +220,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "does not say how long it runs (annotation foreslice.dev/expected-duration or "
         "activeDeadlineSeconds), as block {block} requires",
     ),
-    Code.BLOCK_NOT_CONSUMER: ("is no consumer of capacity block {block}",),
+    Code.BLOCK_NOT_CONSUMER: ("is not a consumer of capacity block {block}",),
     Code.BLOCK_FULL: ("capacity block {block} is full",),
     Code.BREAKS_OTHER_POD: (
         "its devices would make the selector of pod {pod} fail",
@@ -229,10 +229,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.SPENDING_GUARD: ("the spending limit {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("may find no node, depending on which of equally good nodes kube-scheduler picks",),
     Code.CHEAPER_UNKNOWN: (
-        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
-        "fit: that depends on {attributes}, which the catalog does not have (-o wide lists them)",
-        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, nobody knows whether they "
-        "fit (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, it is not known whether "
+        "they fit: that depends on {attributes}, which the catalog does not have (-o wide lists them)",
+        "of {types} instance type(s) that may be cheaper, such as {example} at {price} $/h, it is not known whether "
+        "they fit (-o wide lists them)",
     ),
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
@@ -271,15 +271,15 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.FOREIGN_NODES: (
         "nodes with the pool's label that Foreslice has not started: {count}, such as {example} (an upgrade or repair "
         "of a node pool makes such nodes, or a person). Pods may use them, no limit counts them, and Foreslice never "
-        "drains or ends them: end their machines when you do not need them any more",
+        "drains or ends them: end their machines when you no longer need them",
     ),
     Code.NO_DRIVER: (
         "no DaemonSet runs it (driver profile {profile}): install the driver, or list what runs in "
         "spec.drivers.profiles of the pool",
     ),
     Code.DRIVER_NEEDS_LABEL: (
-        "will not run {driver} on the node, for it selects by {labels}: set such labels in spec.labels of the pool, or "
-        "change the DaemonSet",
+        "will not run {driver} on the node, because it selects nodes by {labels}: set such labels in spec.labels "
+        "of the pool, or change the DaemonSet",
     ),
     Code.DRIVER_REFUSES_TAINT: (
         "does not tolerate {taint}, so {driver} will not run on the node: let it tolerate the taint, or drop that from "

@@ -295,7 +295,7 @@ def summary_lines(summary: Summary) -> list[str]:
         where = f"; {pod.node}: {_shortened(pod.devices, 2)}" if pod.node else ""
         lines.append(f"  {pod.pod:<{width}}  {pod.result:<9}  {waited}{where}")
     wrong = [f"  {pod.pod}: expected {pod.expected}, found {pod.result}" for pod in summary.pods if not pod.as_expected]
-    return [*lines, "", *(["NOT as expected:", *wrong] if wrong else ["Everything came out as expected."])]
+    return [*lines, "", *(["NOT as expected:", *wrong] if wrong else ["All results are as expected."])]
 
 
 def _shortened(devices: tuple[str, ...], shown: int) -> str:

@@ -188,7 +188,7 @@ def status_tables(found: Mapping[str, Any]) -> list[Table]:
     tables = [
         Table("Pools", ("pool", "mode", "nodes", "$/h", "to launch", "$/h more"), pools),
         Table("To launch", ("pool", "offering", "$/h", "pods"), proposed),
-        Table("To put right", ("pool", "condition", "what"), wrong),
+        Table("To correct", ("pool", "condition", "what"), wrong),
     ]
     return [table for table in tables if table.rows]
 
@@ -198,13 +198,13 @@ def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if not found["pools"]:
         yield "no CapacityPools; `foreslice plan --live` shows what the pending pods need"
     yield (
-        f"pending pods: {found['podsPlaced']} with a place, {found['podsLeftOut']} without, "
-        f"{found['podsOutOfScope']} left to others; `foreslice explain NAMESPACE/POD` says why"
+        f"pending pods: {found['podsPlaced']} placeable, {found['podsLeftOut']} unplaceable, "
+        f"{found['podsOutOfScope']} ignored; `foreslice explain NAMESPACE/POD` says why"
     )
     if found["nodesWaiting"]:
         yield (
             f"{counted(found['nodesWaiting'], 'node')} requested that the provider starts when it has capacity; "
             "nothing is charged until then; `foreslice nodes` shows since when"
         )
-    guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
+    guards = f"; launches stopped by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
     yield f"spent today (UTC): {found['usdSpentToday']} ${guards}"

@@ -94,7 +94,7 @@ def _versions(snapshot: Snapshot, tried: GatesTried, *, installed: bool) -> Iter
         yield Item(Level.INFO, "kubernetes", f"{names} could not be tried: {why}")
     if tried.contradicted:
         flag = ",".join(f"{name}={str(on).lower()}" for name, on in tried.contradicted.items())
-        text = f"feature gates are otherwise than a controller assumes: set cluster.featureGates to {flag}"
+        text = f"feature gates differ from those that a controller assumes: set cluster.featureGates to {flag}"
         yield Item(Level.WARNING, "kubernetes", text)
     yield from _stored_amounts(snapshot)
     if not installed:
@@ -171,7 +171,7 @@ def _level(finding: PoolCondition) -> Level:
 def _rights(missing: Sequence[Right] | None, needed: int) -> Iterator[Item]:
     if missing is None:
         step = "ask for yourself, or with a role that may create subjectaccessreviews"
-        yield Item(Level.WARNING, "rights", f"the API server did not say who may do what: {step}")
+        yield Item(Level.WARNING, "rights", f"the API server did not return the rights: {step}")
     elif missing:
         listed = ", ".join(str(right) for right in missing)
         step = "grant them, deploy/manifests/rbac.yaml has the roles"
@@ -182,7 +182,7 @@ def _rights(missing: Sequence[Right] | None, needed: int) -> Iterator[Item]:
 
 def _unreadable(snapshot: Snapshot) -> Iterator[Item]:
     for kind, right in snapshot.unreadable.items():
-        text = f"{kind} objects count as absent, and what they decide as unknown: grant {right}"
+        text = f"{kind} objects cannot be read; decisions that depend on them are unknown: grant {right}"
         yield Item(Level.WARNING, "rights", text)
 
 

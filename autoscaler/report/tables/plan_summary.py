@@ -141,7 +141,7 @@ def _nothing_pending(given: Given) -> Iterator[str]:
 
 
 def _asking(outside: Sequence[LeftOut]) -> str:
-    """How many of the ignored pods ask for devices: what they wait for is not bought, whatever else is placed."""
+    """The number of ignored pods that ask for devices: nothing is bought for these, whatever else is placed."""
     asking = [entry for entry in outside if any(reason.detail.get("resources") for reason in entry.reasons)]
     return f" ({len(asking)} of them {'asks' if len(asking) == 1 else 'ask'} for devices)" if asking else ""
 
@@ -269,19 +269,20 @@ def _class_of_nothing(entry: LeftOut) -> str:
     drivers = [str(found["driver"]) for found in unpredicted]
     if there := [found["nodes"] for found in unpredicted if "nodes" in found]:
         return (
-            f"{text}: what driver {drivers[0]} publishes is not predicted, so only nodes that are there and publish it "
-            f"serve it, and none of these ({there[0]}) takes the pod now: see in `kubectl get resourceslices -o yaml` "
-            "whether each pool of devices is complete, and which devices are tainted or allocated"
+            f"{text}: what driver {drivers[0]} publishes is not predicted, so only existing nodes that publish it can "
+            f"serve it, and the pod does not fit on any of these ({there[0]}) now: see in `kubectl get "
+            "resourceslices -o yaml` whether each pool of devices is complete, and which devices are tainted or "
+            "allocated"
         )
     if drivers or name in classes_without_prediction():
         driver = f"driver {drivers[0]}" if drivers else "its driver"
         return (
-            f"{text}: what {driver} publishes is not predicted, so only nodes that are there and publish it serve it; "
+            f"{text}: what {driver} publishes is not predicted, so only existing nodes that publish it can serve it; "
             "give their ResourceSlices"
         )
     return (
-        f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type "
-        "of your own with `foreslice catalog add`, or give the ResourceSlices of nodes that are there"
+        f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add your "
+        "own type with `foreslice catalog add`, or give the ResourceSlices of existing nodes"
     )
 
 
@@ -313,7 +314,7 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
     types = counted(sum(miss.types for miss in open_), "instance type")
     at_run_time = open_[0].reason.code is Code.RUNTIME_ATTRIBUTE
     known = (
-        "known only once a node runs: give the ResourceSlices of nodes that are there"
+        "known only once a node runs: give the ResourceSlices of existing nodes"
         if at_run_time
         else "which the catalog does not have"
     )
@@ -372,7 +373,7 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
             return f"have no device of DeviceClass {name}".rstrip() + needs
         case Code.SELECTOR_ERROR if named := _NAME_AS_DOMAIN.search(fact_text(detail.get("expression", ""))):
             domain, name = named.groups()
-            return f'fail the selector: "{domain}/{name}" is no domain; write device.attributes["{domain}"].{name}'
+            return f'fail the selector: "{domain}/{name}" is not a domain; write device.attributes["{domain}"].{name}'
         case Code.SELECTOR_ERROR if missing := detail.get("missing_key"):
             shown = fact_text(detail.get("expression", ""))
             text = short_cel(shown) if short else one_line_cel(shown)

@@ -18,9 +18,9 @@ def shortage_text(reason: Reason, *, everywhere: bool) -> str:
     if names := none_of_it(reason):
         first = f"{wanted} requested, " if len(names) == 1 else ""
         return f"Insufficient {' and '.join(names)} ({first}{_without(names, everywhere=everywhere)})"
-    step = f"; `foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY` says "
-    disk = f"{step}how large your root volumes are"
-    pages = f"{step}how many yours keep" if resource.startswith("hugepages-") else ""
+    step = f"`foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY`"
+    disk = f"; to state the size of your root volumes: {step}"
+    pages = f"; to state how many your nodes reserve: {step}" if resource.startswith("hugepages-") else ""
     more = disk if resource == "ephemeral-storage" else pages
     return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
 
@@ -32,11 +32,11 @@ def none_of_it(reason: Reason) -> tuple[str, ...]:
 
 
 def _without(resources: Sequence[str], *, everywhere: bool) -> str:
-    """Why no node offers the resources, and how to say which machines have those of somebody's own device plugin."""
+    """The reason why no node offers the resources, and the step for machines with your own device plugin."""
     none = "no type on offer has any" if everywhere else "these have none"
     known = [name for name in resources if is_plugin_resource(name)]
     others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
     own = [f"allocatable.{name}=…" for name in resources if name not in others]
     runs = f", or {'its' if len(resources) == 1 else 'their'} device plugin does not run there" if known else ""
-    step = f"; `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY` says which of yours do"
+    step = f"; if your nodes have it, add it: `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY`"
     return f"{none}{runs}{step if own else ''}"

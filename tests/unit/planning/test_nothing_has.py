@@ -89,9 +89,9 @@ def test_a_driver_that_nodes_publish_already_is_not_asked_for_again() -> None:
     state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,), slices=(half,))
     (found,) = plan(state, catalog=TYPES).left_out
     (line,) = left_out_lines(found)
-    assert "none of these (1) takes the pod now" in line
+    assert "the pod does not fit on any of these (1) now" in line
     assert "give their ResourceSlices" not in line
-    assert "none of those where it publishes slices (1) takes the pod now" in text_of(found.reasons[0])
+    assert "the pod does not fit on any of those with its slices (1) now" in text_of(found.reasons[0])
 
 
 def test_no_card_is_near_to_an_interface_that_software_makes() -> None:

@@ -103,7 +103,7 @@ def test_what_no_machine_hands_out_needs_another_place() -> None:
     wanted = Pod("default", "tpu", containers=(Container("c", FrozenMap({"google.com/tpu": Quantity.of(4)})),))
     (told,) = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
     assert "asks for google.com/tpu, which no machine of aws in the catalog hands out: neither" in told
-    assert "leave it to nodes that are there" in told
+    assert "leave it to existing nodes" in told
 
 
 def test_ignored_pods_have_a_reason_and_a_remedy() -> None:

@@ -119,7 +119,7 @@ def test_the_summary_says_when_all_is_well() -> None:
     lines = summary_lines(summary)
     assert summary.succeeded
     assert lines[0] == "1 node launched, 1 terminated, 0 still running; 1.50 $ spent"
-    assert lines[-1] == "Everything came out as expected."
+    assert lines[-1] == "All results are as expected."
 
 
 def test_the_summary_names_what_did_not_come_out() -> None:
