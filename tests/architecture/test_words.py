@@ -22,6 +22,18 @@ SOURCES = (*PACKAGES, "tests", "benchmarks")
 # `foreslice.dev/...` in prose that is no label, annotation or taint: the versions of the API group and of plans.
 NO_KEYS = {"v1alpha1", "v1alpha2"}
 FINALIZERS = {capacity_pool.FINALIZER, launch_batch.FINALIZER, journal.FINALIZER}
+# Wordings that a reader of English as a second language reads twice, with what is written instead.
+RETIRED_WORDINGS = {
+    "whoever": "the account, user or sender that is meant",
+    "that are there": "existing",
+    "left to others": "ignored",
+    "says which of yours": "if your nodes have it, add it",
+    "nobody knows": "it is not known",
+    "otherwise than": "differ from",
+    "is no object": "is not an object",
+    "is no quantity": "is not a quantity",
+    "is no whole number": "is not a whole number",
+}
 _MODULE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 _EVENT = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
 
@@ -73,6 +85,19 @@ def test_retired_names_stay_out_of_the_documentation(page: Path) -> None:
     assert words & set(retired()) == set()
 
 
+def test_retired_wordings_stay_out_of_what_people_read() -> None:
+    """Messages, help, settings and the README; docstrings of commands and of settings are shown, too."""
+    pattern = re.compile(rf"\b({'|'.join(RETIRED_WORDINGS)})\b", re.IGNORECASE)
+    found = {
+        f"{path.relative_to(ROOT)}: {wording} (write: {RETIRED_WORDINGS[wording.lower()]})"
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("*.py")
+        for text in _shown(path)
+        for wording in pattern.findall(" ".join(text.split()))
+    }
+    assert found | set(pattern.findall((ROOT / "README.md").read_text(encoding="utf-8"))) == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 def test_keys_in_the_documentation_exist(page: Path) -> None:
     """An annotation that no code reads is worse than none: a reader sets it and nothing happens."""
@@ -103,6 +128,17 @@ def test_log_events_in_the_documentation_exist() -> None:
     named = {word for page in pages for word in _EVENT.findall(page.read_text(encoding="utf-8"))}
     assert len(named) > 10
     assert {word for word in named if not re.search(rf"\b{word}\b", code)} == set()
+
+
+def _shown(path: Path) -> Iterator[str]:
+    """The texts of a module that people may see: all but docstrings, except those of commands and settings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    shows_docstrings = path.is_relative_to(ROOT / "autoscaler/cli") or path == ROOT / "autoscaler/settings/settings.py"
+    hidden = () if shows_docstrings else [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    ids = {id(node) for node in hidden}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in ids:
+            yield node.value
 
 
 def _without_kinds(text: str) -> str:
