@@ -132,7 +132,7 @@ def _refuse_odd(options: Sequence[Json]) -> None:
         elif name in seen:
             wrong = "another option has the same nodeGroupId, and an answer could not say which one it means"
         if wrong:
-            step = "Cluster Autoscaler continues with the next expander; report it to whoever sends these options"
+            step = "Cluster Autoscaler continues with the next expander; report it to the sender of these options"
             raise CallRefusedError(Status.INVALID_ARGUMENT, f"{about}: {wrong}", next_step=step)
         seen.add(name)
 

@@ -270,7 +270,7 @@ def described(group: NodeGroup) -> Iterator[str]:
     """The description of a group for users, in Cluster Autoscaler's log."""
     candidate = group.candidate
     if candidate is None:
-        yield "the pool does not offer it any more"
+        yield "the pool no longer offers it"
         return
     yield f"drivers {', '.join(candidate.profiles) or 'none'}"
     price = candidate.usd_per_hour

@@ -182,7 +182,7 @@ class CloudProvider:
         candidate = group.candidate
         if candidate is None:
             # Never empty bytes: Cluster Autoscaler would work with a template that is nil.
-            raise CallRefusedError(Status.UNIMPLEMENTED, "the pool does not offer such nodes any more")
+            raise CallRefusedError(Status.UNIMPLEMENTED, "the pool no longer offers such nodes")
         self._show(group, candidate)
         node, slices = self._template_of(candidate)
         return {"nodeBytes": node, "resourceSliceBytes": slices if self._slices else ()}

@@ -210,7 +210,7 @@ def _decode(message: Message, content: bytes, depth: int, fields: Fields) -> Jso
 
 def _pair(known: Field, value: Any, where: str, depth: int, fields: Fields) -> tuple[str, Any]:
     if not isinstance(value, bytes):
-        raise WireError(f"{where} is no map")
+        raise WireError(f"{where} is not a map")
     key, entry = "", _zero(known.kind)
     for number, wire_type, part in _parts(value, fields):
         if number == 1:
@@ -283,7 +283,7 @@ def _parts(content: bytes, fields: Fields) -> Iterator[tuple[int, int, Any]]:
         elif wire_type in (_FIXED64, _FIXED32):
             size = 8 if wire_type == _FIXED64 else 4
         else:
-            raise WireError(f"wire type {wire_type} is not used any more")
+            raise WireError(f"wire type {wire_type} is no longer used")
         if at + size > len(content):
             raise WireError("a message ends in the middle of a field")
         yield tag >> 3, wire_type, content[at : at + size]

@@ -159,7 +159,7 @@ def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str
             if amount < _ZERO:
                 resources.error(field, f"{amount} of {name} is negative", "ask for a positive amount, or leave it out")
             elif _is_extended(name) and amount.milli() % 1000:
-                resources.error(field, f"{amount} of {name} is no whole number", "ask for whole devices")
+                resources.error(field, f"{amount} of {name} is not a whole number", "ask for whole devices")
     for name, wanted in requests.items():
         whole = _is_extended(name) or name.startswith("hugepages-")
         limit = limits.get(name)

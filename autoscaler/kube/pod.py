@@ -121,7 +121,7 @@ def _parse(
     spec = fields.child("spec")
     spec.ignore(*_IGNORED, *_OF_CONTAINERS)
     for name in (name for name in _OF_CONTAINERS if name in spec):
-        spec.warn(name, "is no field of a pod but of its containers: it has no effect here", "move it into a container")
+        spec.warn(name, "is a field of containers, not of a pod: it has no effect here", "move it into a container")
     host_network = spec.flag("hostNetwork")
     containers, unknown = _containers(spec, "containers", host_network=host_network)
     init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)

@@ -17,7 +17,7 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535 or host.count("[") != host.count("]"):
         raise ConfigurationError(
-            f"{text!r} is no address", next_step=f"write it like :8080 or 127.0.0.1:8080, or {OFF!r}"
+            f"{text!r} is not an address", next_step=f"write it like :8080 or 127.0.0.1:8080, or {OFF!r}"
         )
     return host.strip("[]"), int(port)
 

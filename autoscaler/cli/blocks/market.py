@@ -253,7 +253,7 @@ def _block(reservation: Reservation, pool: str) -> CapacityBlock:
     """The CapacityBlock that holds a reservation."""
     if reservation.ends_at is None:
         step = f"it was bought: look at it with `aws ec2 describe-capacity-reservations`, id {reservation.id}"
-        raise BadInputError(f"reservation {reservation.id} has no end, so it is no block", next_step=step)
+        raise BadInputError(f"reservation {reservation.id} has no end, so it is not a block", next_step=step)
     return CapacityBlock(
         name=reservation.id,
         instance_type=reservation.instance_type,

@@ -71,7 +71,7 @@ def proven(client: KubernetesClient) -> KubernetesProfile:
     assumed, proof = client.profile(), prove(client)
     if other := proof.contradicts(assumed):
         flag = ",".join(f"{name}={str(on).lower()}" for name, on in other.items())
-        click.echo(f"note: the cluster has feature gates otherwise than its version: {flag}", err=True)
+        click.echo(f"note: feature gates of the cluster differ from the defaults of its version: {flag}", err=True)
     return proof.applied_to(assumed)
 
 

@@ -183,7 +183,7 @@ def write_page(
     from autoscaler.serve.html import one_file
 
     if not file.parent.is_dir():
-        step = "create it, or choose one that is there"
+        step = "create it, or choose an existing one"
         raise BadInputError(f"{file}: there is no directory {file.parent}", next_step=step)
     replace_file(file, one_file(snapshot, plan, now, title=title, helping=helping))
     click.echo(f"{file} is written; open it in a browser", err=True)

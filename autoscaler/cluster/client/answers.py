@@ -45,7 +45,7 @@ def decoded(body: bytes | str, request: str, *, seen: str = "an answer") -> dict
         what = f"ends or breaks within its JSON, after {len(body):,} bytes" if cut else "is no JSON"
         raise malformed(request, f"{seen} {what}", body) from error
     if not isinstance(found, dict):
-        raise malformed(request, f"{seen} is no object", body)
+        raise malformed(request, f"{seen} is not an object", body)
     return found
 
 

@@ -125,7 +125,7 @@ def _contexts(path: Path) -> Iterator[str]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"the kubeconfig {path} cannot be read: {error}", next_step=_STEP) from error
     if not isinstance(content, Mapping):
-        raise ConfigurationError(f"{path} is no kubeconfig: it holds no fields", next_step=_STEP)
+        raise ConfigurationError(f"{path} is not a kubeconfig: it holds no fields", next_step=_STEP)
     for entry in content.get("contexts") or ():
         if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
             yield entry["name"]

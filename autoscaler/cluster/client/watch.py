@@ -218,7 +218,7 @@ def _version(found: Mapping[str, Any], kind: str, request: str) -> str:
     metadata = part(found, "metadata", dict, request, seen="an object")
     version: str = part(metadata, "resourceVersion", str, request, seen="the metadata of an object")
     if not version.isascii() or not version.isdigit():
-        raise MalformedAnswerError(f"{request}: resourceVersion {one_line(version)[:40]} is no number")
+        raise MalformedAnswerError(f"{request}: resourceVersion {one_line(version)[:40]} is not a number")
     if kind != "BOOKMARK":
         part(metadata, "name", str, request, seen="the metadata of an object")
     return version

@@ -171,7 +171,7 @@ def _duration(text: str) -> str:
 
 def _boot_timeout(text: str) -> str:
     if not SHORTEST_BOOT <= duration(text) <= LONGEST_BOOT:
-        raise ValueError(f"{text!r} is no boot time-out: it is from {duration_text(SHORTEST_BOOT)} to 1d")
+        raise ValueError(f"{text!r} is not a boot time-out: it is from {duration_text(SHORTEST_BOOT)} to 1d")
     return text
 
 
@@ -212,7 +212,7 @@ def _percentage(value: str | int) -> str | int:
 def _label_keys(labels: dict[str, str]) -> dict[str, str]:
     for key in labels:
         if not is_label_key(key):
-            raise ValueError(f"{key!r} is no label key: {KEY_STEP}")
+            raise ValueError(f"{key!r} is not a label key: {KEY_STEP}")
     return labels
 
 

@@ -45,7 +45,7 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_IGNORED)
     if fields.raw("apiVersion") == _V2 and "cleanPodPolicy" in spec:
-        message = "is no field of MPIJob v2beta1 here, so it has no effect: pods keep running after the job by default"
+        message = "is not a field of MPIJob v2beta1, so it has no effect: pods keep running after the job by default"
         spec.warn("cleanPodPolicy", message, "move it into spec.runPolicy")
     policy = spec.child("runPolicy")
     policy.ignore(*_POLICY_IGNORED)

@@ -123,7 +123,7 @@ def test_of_a_long_line_the_place_is_shown() -> None:
 @pytest.mark.parametrize(
     ("path", "note"),
     [
-        ('device.attributes["gpu.nvidia.com"].memory', "is no attribute but a capacity; read device.capacity"),
+        ('device.attributes["gpu.nvidia.com"].memory', "is not an attribute but a capacity; read device.capacity"),
         ('device.attributes["gpu.nvidia.com"].productNam', "did you mean gpu.nvidia.com/productName?"),
         ('device.attributes["gpu.nvida.com"].uuid', "did you mean 'gpu.nvidia.com'?"),
     ],

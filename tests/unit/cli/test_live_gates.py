@@ -39,7 +39,10 @@ def test_a_live_plan_notes_gates_that_are_otherwise_than_the_version_has_them(tm
         result = CliRunner().invoke(plan, ["--live", "--kubeconfig", api.kubeconfig])
         asked = [request for request in api.requests if request.startswith("POST")]
     assert result.exception is None
-    assert "the cluster has feature gates otherwise than its version: DRAListTypeAttributes=true" in result.stderr
+    assert (
+        "feature gates of the cluster differ from the defaults of its version: DRAListTypeAttributes=true"
+        in result.stderr
+    )
     assert asked
     assert all(DRY_RUN in request for request in asked)
 

@@ -100,7 +100,7 @@ def test_a_field_that_the_table_lacks_is_never_left_out_silently() -> None:
         (b"\x0a\x05ab", "middle of a field"),
         (b"\x10\x80", "middle of a number"),
         (b"\x10" + b"\x80" * 11, "more than ten bytes"),
-        (b"\x0b", "not used any more"),
+        (b"\x0b", "no longer used"),
         (b"\x0a\x01\xff", "no UTF-8"),
         (b"\x08\x01", "wire type 0"),
     ],

@@ -62,7 +62,7 @@ def test_a_request_above_its_limit() -> None:
     ("resources", "expected"),
     [
         ({"requests": {"memory": -5}}, ["-5 of memory is negative"]),
-        ({"limits": {"nvidia.com/gpu": "500m"}}, ["500m of nvidia.com/gpu is no whole number"]),
+        ({"limits": {"nvidia.com/gpu": "500m"}}, ["500m of nvidia.com/gpu is not a whole number"]),
         ({"requests": {"nvidia.com/gpu": 1}}, ["nvidia.com/gpu has a request and no limit"]),
         ({"requests": {"hugepages-2Mi": "4Mi"}}, ["hugepages-2Mi has a request and no limit"]),
         (

@@ -118,4 +118,4 @@ def test_a_field_of_a_container_keeps_the_pod_from_nothing() -> None:
     template = {"spec": {"containers": [{"name": "c"}], "imagePullPolicy": "IfNotPresent"}}
     found, problems = expanded("MPIJob", {"Launcher": {"template": template}}, "v2beta1")
     assert [pod.unsupported for pod in found.pods] == [()]
-    assert ["imagePullPolicy: is no field of a pod but of its containers" in problem for problem in problems] == [True]
+    assert ["imagePullPolicy: is a field of containers, not of a pod" in problem for problem in problems] == [True]

@@ -29,7 +29,7 @@ def test_addresses_are_read(text: str, host: str, port: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "8080", "host:", ":http", ":99999", "[::1:80", ":-1", ":٣"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no address") as caught:
+    with pytest.raises(ConfigurationError, match="is not an address") as caught:
         parse_address(text)
     assert ":8080" in caught.value.next_step
 

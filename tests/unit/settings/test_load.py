@@ -149,7 +149,7 @@ def test_what_the_kubelet_sets_for_a_service_of_ours_is_no_setting(name: str) ->
         pytest.param(
             "lease: {retry: 5s, renewDeadline: 6s}", "must be longer than 1.2 times", id="jitter to the moment"
         ),
-        pytest.param("lease: {duration: 15500ms}", "no whole number of seconds", id="a duration no Lease can hold"),
+        pytest.param("lease: {duration: 15500ms}", "not a whole number of seconds", id="a duration no Lease can hold"),
         pytest.param("lease: {retry: 0s}", "lease.retry is 0s", id="no retry"),
         pytest.param(
             "loop: {resync: 3m}", "loop.stale (5m) must be at least twice loop.resync (3m)", id="rests too long"

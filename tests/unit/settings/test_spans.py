@@ -50,8 +50,8 @@ def test_what_kubernetes_takes_is_taken(text: str, seconds: float) -> None:
         ("5w", "is not a duration"),
         ("9" * 5000 + "d", "is not a duration"),
         ("99999999d", "is longer than ten years"),
-        ("500us", "is no whole number of milliseconds"),
-        ("1.0001s", "is no whole number of milliseconds"),
+        ("500us", "is not a whole number of milliseconds"),
+        ("1.0001s", "is not a whole number of milliseconds"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_how_to_write_it(value: object, message: str) -> None:

@@ -73,7 +73,7 @@ def test_a_context_that_does_not_exist(context: str, step: str, good: Path) -> N
     ("content", "message"),
     [
         (b"a: [b", "cannot be read: while parsing a flow sequence"),
-        (b"hello", "is no kubeconfig: it holds no fields"),
+        (b"hello", "is not a kubeconfig: it holds no fields"),
         (b"\xff\xfe\xff", "cannot be read"),
         (b"contexts: []", "no Kubernetes cluster is configured"),
     ],

@@ -103,7 +103,7 @@ STRANGE: dict[str, bytes | Exception] = {
     "nesting": b"[" * 200_000,
     "no resourceVersion": line(),
     "an empty resourceVersion": line(resourceVersion=""),
-    "a resourceVersion that is no number": line(resourceVersion="new"),
+    "a resourceVersion that is not a number": line(resourceVersion="new"),
     "no metadata": b'{"type":"ADDED","object":{"spec":{}}}',
     "metadata that is nothing": b'{"type":"ADDED","object":{"metadata":null}}',
     "no name": b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"}}}',

@@ -48,7 +48,11 @@ def test_an_overlay_is_a_partial_catalog_entry_with_a_source() -> None:
             parse_kwok_node_template, {"taints": [{"key": "a"}]}, "spec.taints[0].effect", "is required", id="taint"
         ),
         pytest.param(
-            parse_kwok_node_template, {"labels": {"a b": "c"}}, "spec.labels", "'a b' is no label key", id="label key"
+            parse_kwok_node_template,
+            {"labels": {"a b": "c"}},
+            "spec.labels",
+            "'a b' is not a label key",
+            id="label key",
         ),
         pytest.param(
             parse_kwok_node_template,
