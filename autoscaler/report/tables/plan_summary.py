@@ -51,6 +51,8 @@ _NOT_ASKED_FOR: Final = frozenset(
     {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
     | {Code.NOT_IN_GROUPS}
 )
+# Of these, the types that no plan offers unless a pool or a catalog of one's own says so.
+_NOT_OFFERED: Final = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
 # Reasons because of other pods do not show which machine is near.
 _NEVER_NEAR: Final = _NOT_ASKED_FOR | {Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD}
 # Smaller gaps to the lower bound are not worth a line.
@@ -212,6 +214,8 @@ def _verdict_text(entry: LeftOut) -> str:
 
 def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """The reasons why one pod cannot be placed."""
+    whole = len(entry.near_misses) < _LISTED_MISSES
+    entry = entry if wide else _offered(entry)
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
@@ -234,10 +238,18 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         near = len(counts) > 1 and nearest.reason.code not in _NEVER_NEAR and not _of_every_node(entry)
         everywhere = _everywhere(entry.near_misses)
         text = failure_text(nearest.reason, short=not wide, everywhere=everywhere) if near else ""
-        rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
+        rest = "would fit" if whole else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, short=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+
+
+def _offered(entry: LeftOut) -> LeftOut:
+    """The entry without the types that are not on offer, if others are left: where one of them would do, that is a
+    reason by itself."""
+    offered = tuple(miss for miss in entry.near_misses if miss.reason.code not in _NOT_OFFERED)
+    others = sum(miss.types for miss in entry.near_misses) - sum(miss.types for miss in offered)
+    return replace(entry, near_misses=offered, types=entry.types - others) if offered else entry
 
 
 def _of_every_node(entry: LeftOut) -> bool:

@@ -196,6 +196,23 @@ def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_n
     assert "with -f, nearest g6.xlarge, 180 " in line
 
 
+def test_types_that_are_not_on_offer_are_counted_only_where_nothing_else_is() -> None:
+    missing = NearMiss(Reason.of(Code.VOLUME_UNBOUND, claim="default/data", missing_claim="not there"), 2, "g6.xlarge")
+    parts = NearMiss(Reason.of(Code.FRACTION_UNASKED), 3, "g6f.xlarge")
+    drivers = NearMiss(Reason.of(Code.NOT_RUNNABLE), 4, "g3s.xlarge")
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(missing, parts, drivers), types=10)
+    (line,) = left_out_lines(entry)
+    assert line.startswith("0/3 instance types can run default/p: 2 PersistentVolumeClaim default/data is not there")
+    assert line.endswith(", 1 would fit")
+    (wide,) = left_out_lines(entry, wide=True)
+    assert wide.startswith("0/10 ")
+    assert "4 have no driver in the supported node images, 3 offer only a part of a GPU" in wide
+    (alone,) = left_out_lines(replace(entry, near_misses=(parts, drivers), types=7))
+    assert alone.startswith("0/7 instance types can run default/p: 4 have no driver")
+    (cut,) = left_out_lines(replace(entry, near_misses=(missing, parts, *[drivers] * 30), types=200))
+    assert cut.endswith("for other reasons")
+
+
 def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
     """No class is missing everywhere, so it is not said of one of them."""
     misses = tuple(
