@@ -35,6 +35,7 @@ from autoscaler.advice.pod_changes import (
     tolerations,
     unconsumed_requests,
     volume_claims,
+    whole_gpus,
     without_requests,
 )
 from autoscaler.advice.pool_changes import (
@@ -74,7 +75,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_LABELS, ChangeKind.ADD_REQUIREMENT, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE),
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
-        ChangeKind.RENAME_LABELS,
+        *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS),
     }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
@@ -345,6 +346,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from renamed_products(asked)
     yield from renamed_models(asked)
     yield from nearest_models(asked)
+    yield from whole_gpus(asked)
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)

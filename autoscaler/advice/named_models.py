@@ -22,6 +22,7 @@ from autoscaler.lint.pods.card_names import (
     lacking_model,
     nearest_accelerators,
 )
+from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -161,7 +162,7 @@ def renamed_products(asked: Situation) -> Iterator[Change]:
         return
     (was,) = values
     cards = {one.accelerator for one in asked.catalog if one.accelerator is not None and not one.accelerator.virtual}
-    keys = accelerators_named(key, was, asked.catalog)
+    keys = accelerators_named(key, was.removesuffix(SHARED_PRODUCT), asked.catalog)
     products = {product_label(card) for card in cards if card.key in keys} - {""}
     if len(products) == 1 and was not in products:
         (value,) = products

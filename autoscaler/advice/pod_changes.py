@@ -10,6 +10,7 @@ from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ec2_name, unknown_type
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
+from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
@@ -157,6 +158,14 @@ def _selecting(pod: Pod, key: str, was: str, value: str) -> Pod:
             )
         )
     return replace(pod, node_selector=FrozenMap(selector), affinity=affinity)
+
+
+def whole_gpus(asked: Situation) -> Iterator[Change]:
+    """Whole GPUs for pods that ask for parts of them, which no node of a plan hands out."""
+    found, (changed, instead) = shared_resource(asked.pod), whole_instead(asked.pod)
+    if found and changed != asked.pod:
+        edit = on_pods(asked.keys, lambda pod: whole_instead(pod)[0])
+        yield Change.of(ChangeKind.WHOLE_GPUS, _subject(asked), edit, resources=tuple(found.split()), instead=instead)
 
 
 def node_selectors(asked: Situation) -> Iterator[Change]:

@@ -13,7 +13,14 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
-from autoscaler.lint.pods.gpu_shares import shared_resource, shared_told, whole_by_share, whole_told
+from autoscaler.lint.pods.gpu_shares import (
+    shared_resource,
+    shared_told,
+    sharing_label,
+    sharing_told,
+    whole_by_share,
+    whole_told,
+)
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.capacity import CapacityPool
@@ -57,6 +64,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
     yield from _of_first(snapshot, whole_by_share, whole_told)
     yield from _of_first(snapshot, lambda pod: "" if whole_by_share(pod) else shared_resource(pod), shared_told)
+    had = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
+    labelled = {f"{key}={value}" for given_labels in had for key, value in given_labels.items()}
+    yield from _of_first(snapshot, partial(sharing_label, had=labelled), sharing_told)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))

@@ -8,6 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.cloud_nodes import made_by_clouds, tainted_by_cloud
+from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
@@ -29,7 +30,6 @@ from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_r
 
 _GPU_CLASS: Final = "gpu.nvidia.com"
 _GPU_RESOURCE: Final = "nvidia.com/gpu"
-_SHARED: Final = "-SHARED"  # at the end of a product's name
 # Words by which people name pods, or their namespace, that share GPUs.
 _SHARING: Final = re.compile(
     r"\b(gpus?\b.*\b(share|shared|sharing)|(share|shared|sharing)\b.*\bgpus?|time-?slic(e|ed|ing)|mps"
@@ -295,16 +295,17 @@ def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """The product's name that only nodes with shared GPUs have, for the first pod that selects one."""
     key, there = labels.NVIDIA_GPU_PRODUCT, {node.labels.get(labels.NVIDIA_GPU_PRODUCT) for node in snapshot.nodes}
     asked = ((pod, name) for pod in snapshot.pods for names in pod.required_values({key}) for name in names)
-    found = [(pod, name) for pod, name in asked if not pod.bound and name.endswith(_SHARED) and name not in there]
+    shared = ((pod, name) for pod, name in asked if name.endswith(SHARED_PRODUCT))
+    found = [(pod, name) for pod, name in shared if not pod.bound and name not in there]
     for pod, name in found[:1]:
         rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "nodeSelector", key),
-            f"selects {name}{rest}: GPU feature discovery writes {_SHARED} where NVIDIA's device plugin shares each "
-            "GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
+            f"selects {name}{rest}: GPU feature discovery writes {SHARED_PRODUCT} where NVIDIA's device plugin shares "
+            "each GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
             "let the pods use one ResourceClaim, or keep such nodes with spec.baseline of a CapacityPool; for a whole "
-            f"GPU each, select {name.removesuffix(_SHARED)}",
+            f"GPU each, select {name.removesuffix(SHARED_PRODUCT)}",
             pod.origin,
         )
 

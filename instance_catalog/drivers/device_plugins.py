@@ -97,6 +97,11 @@ def shares_in_percent() -> frozenset[str]:
     return frozenset(contents("drivers")["device_plugins"]["shares_in_percent"])
 
 
+def shares_counted() -> frozenset[str]:
+    """Those of them of which one is a part of one GPU."""
+    return frozenset(contents("drivers")["device_plugins"]["shares_counted"])
+
+
 def other_device(resource: str) -> str:
     """The kind of device behind a resource that no cloud of the catalog sells under this name: "GPU of Intel"; ""
     for all others."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from autoscaler.model.pod import Pod
-from instance_catalog.drivers.device_plugins import shared_gpu_resources, shares_in_percent
+from collections.abc import Callable, Collection, Set
+from typing import Final
+
+from autoscaler.model.pod import Container, Pod
+from instance_catalog.dataclass import replace
+from instance_catalog.drivers.device_plugins import shared_gpu_resources, shares_counted, shares_in_percent
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 
+NVIDIA_GPU: Final = "nvidia.com/gpu"
+SHARED_PRODUCT: Final = "-SHARED"  # at the end of a product's name, in what GPU feature discovery writes
 _WHOLE = Quantity.of(100)
+# Labels of NVIDIA's GPU feature discovery whose values say that pods share GPUs: NVIDIA/k8s-device-plugin 1b826ac,
+# README.md and docs/gpu-feature-discovery/README.md.
+_SHARING: Final[dict[str, Callable[[Collection[str]], bool]]] = {
+    labels.NVIDIA_GPU_SHARING: lambda names: "none" not in names,
+    labels.NVIDIA_MPS_CAPABLE: lambda names: "false" not in names,
+    labels.NVIDIA_GPU_REPLICAS: lambda names: "1" not in names,
+}
 
 
 def shared_resource(pod: Pod) -> str:
@@ -19,15 +33,66 @@ def shared_resource(pod: Pod) -> str:
 def shared_told(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
     system, several = shared_gpu_resources()[names[0]], len(names) > 1
+    drop = f"drop {'them' if several else 'it'} for whole GPUs"
+    whole = f"request {NVIDIA_GPU} instead, for whole GPUs" if shares_counted() & set(names) else drop
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "
         f"run it, so none has {'these resources' if several else 'the resource'}",
-        "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or drop "
-        f"{'them' if several else 'it'} for whole GPUs; or run {system} on GPU nodes that a CapacityPool keeps by "
-        f"spec.baseline: it has to require {labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once "
-        "they are given",
+        f"claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or {whole}; or "
+        f"run {system} on GPU nodes that a CapacityPool keeps by spec.baseline: it has to require "
+        f"{labels.ACCELERATOR}, and a plan finds the pods' places on such nodes once they are given",
     )
+
+
+def sharing_label(pod: Pod, had: Set[str]) -> str:
+    """The label by which the pod selects nodes that share each GPU among pods, none of which is `had`; or nothing. A
+    product's name has a warning of its own."""
+    found = ((key, names) for key, shares in _SHARING.items() for names in pod.required_values({key}) if shares(names))
+    named = any(
+        name.endswith(SHARED_PRODUCT) for names in pod.required_values({labels.NVIDIA_GPU_PRODUCT}) for name in names
+    )
+    written = (f"{key}={name}" for key, names in found for name in names)
+    return next((label for label in written if not named and label not in had), "")
+
+
+def sharing_told(label: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("spec", "nodeSelector", label.partition("=")[0]),
+        f"selects {label}{{rest}}: GPU feature discovery writes it where NVIDIA's device plugin shares each GPU among "
+        "pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
+        "let the pods use one ResourceClaim (docs/examples/shared-claim.yaml), keep such nodes with spec.baseline of a "
+        "CapacityPool, or drop the label for a whole GPU each",
+    )
+
+
+def whole_instead(pod: Pod) -> tuple[Pod, str]:
+    """The pod with whole GPUs for what it asks such a system for, and what it requests then. A pod that would ask for
+    no GPU stays as it is, with ""."""
+    had, changed = _gpus(pod), _each_container(pod, _whole)
+    asked = _gpus(changed)
+    if not asked:
+        return pod, ""
+    return changed, f"{NVIDIA_GPU} alone" if asked == had else f"{NVIDIA_GPU} {' and '.join(map(str, asked))}"
+
+
+def _gpus(pod: Pod) -> list[Quantity]:
+    every = (*pod.containers, *pod.init_containers)
+    return [container.requests[NVIDIA_GPU] for container in every if NVIDIA_GPU in container.requests]
+
+
+def _each_container(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
+    containers, before = (tuple(map(changed, every)) for every in (pod.containers, pod.init_containers))
+    return replace(pod, containers=containers, init_containers=before)
+
+
+def _whole(container: Container) -> Container:
+    """One GPU for each that the container shares."""
+    shares, counted = shared_gpu_resources(), shares_counted()
+    kept = {name: amount for name, amount in container.requests.items() if name not in shares}
+    number = next((amount for name, amount in container.requests.items() if name in counted), None)
+    whole = {} if number is None or NVIDIA_GPU in kept else {NVIDIA_GPU: number}
+    return replace(container, requests=FrozenMap(kept | whole))
 
 
 def whole_by_share(pod: Pod) -> str:

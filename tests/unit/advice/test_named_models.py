@@ -301,17 +301,15 @@ def test_who_names_a_model_that_cannot_serve_gets_no_other(selector: dict[str, s
     assert machines <= ({"g6.48xlarge"} if "team" in selector else {"a2-megagpu-16g"})
 
 
-def test_a_product_is_written_as_feature_discovery_writes_it() -> None:
-    """People write the form factor, and the label has the memory."""
+@pytest.mark.parametrize("written", ["NVIDIA-H100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3-SHARED"])
+def test_a_product_is_written_as_feature_discovery_writes_it(written: str) -> None:
+    """People write the form factor, and the label has the memory; nodes of a plan share no GPU."""
     key = "nvidia.com/gpu.product"
-    selecting = pod("p", "c", node_selector=FrozenMap({key: "NVIDIA-H100-SXM4-80GB"}))
+    selecting = pod("p", "c", node_selector=FrozenMap({key: written}))
     given, policy = snapshot([selecting], [claim("c", gpus())]), Policy(considered=100)
     catalog = shipped("p5.4xlarge", "g6.xlarge")
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
-    assert (
-        "write NVIDIA-H100-80GB-HBM3 instead of NVIDIA-H100-SXM4-80GB for nvidia.com/gpu.product"
-        in (advice_lines(found)[0])
-    )
+    assert f"write NVIDIA-H100-80GB-HBM3 instead of {written} for nvidia.com/gpu.product" in (advice_lines(found)[0])
 
 
 @pytest.mark.parametrize(
