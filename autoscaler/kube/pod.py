@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 
 from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_spread
 from autoscaler.kube.containers import parse_container, pod_level_resources, resource_list
+from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
@@ -63,6 +64,7 @@ _DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of the scheduler's message
 MOST_REQUIREMENTS = 1000  # of a node selector and affinity; pods in practice have a few
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
+_NO_AFFINITY = Affinity()
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
 
 
@@ -119,7 +121,7 @@ def _parse(
     fields: Fields, metadata: Metadata, status: Fields, *, origin: Origin, priorities: Mapping[str, PriorityClass]
 ) -> Pod:
     spec = fields.child("spec")
-    spec.ignore(*_IGNORED, *_OF_CONTAINERS)
+    spec.ignore("affinity", *_IGNORED, *_OF_CONTAINERS)
     for name in (name for name in _OF_CONTAINERS if name in spec):
         spec.warn(name, "is a field of containers, not of a pod: it has no effect here", "move it into a container")
     host_network = spec.flag("hostNetwork")
@@ -131,7 +133,11 @@ def _parse(
             "template of Spark the pods that Spark makes (kubectl get pods -o yaml)"
         )
         spec.error("containers", "a pod needs at least one container", step)
-    affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
+    affinity = (
+        parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
+        if "affinity" in spec
+        else _NO_AFFINITY
+    )
     pod_requests, pod_limits = pod_level_resources(spec.optional_child("resources"), containers, init_containers)
     priority = resolve_priority(spec, priorities)
     owner, pod_group = metadata.controller, _pod_group(spec.child("schedulingGroup"))
@@ -223,9 +229,14 @@ def _unscheduled(status: Fields) -> _Unscheduled:
     return _Unscheduled()
 
 
+_parse_container = read_once(parse_container)
+
+
 def _containers(spec: Fields, name: str, *, host_network: bool) -> tuple[tuple[Container, ...], tuple[str, ...]]:
     init = name == "initContainers"
-    found = [parse_container(entry, init=init, host_network=host_network) for entry in spec.children(name)]
+    # The mount of a service account's token has another name in each pod.
+    entries = (entry.without("volumeMounts") for entry in spec.children(name))
+    found = [_parse_container(entry, init=init, host_network=host_network) for entry in entries]
     return tuple(container for container, _ in found), tuple(field for _, unknown in found for field in unknown)
 
 

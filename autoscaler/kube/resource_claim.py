@@ -10,6 +10,7 @@ import json
 
 import yaml
 
+from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Owner, header, parse_metadata
 from autoscaler.kube.problem import Problems
@@ -98,6 +99,7 @@ def parse_resource_claim_template(
 _Spec = tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...], tuple[str, ...]]
 
 
+@read_once
 def _parse_spec(spec: Fields, *, flat: bool) -> _Spec:
     devices = spec.child("devices")
     requests = tuple(_parse_request(entry, flat=flat) for entry in devices.children("requests"))

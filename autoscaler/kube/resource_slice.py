@@ -7,6 +7,10 @@ nodeAllocatableResourceMappings, the form that nodeAllocatableResources had in 1
 
 from __future__ import annotations
 
+from functools import lru_cache
+from sys import intern
+
+from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Problems
@@ -69,12 +73,55 @@ def _parse_reach(fields: Fields) -> NodeReach:
 def _parse_device(fields: Fields, *, flat: bool) -> Device:
     name = fields.required("name")
     body = fields if flat else fields.child("basic")
-    attributes = body.child("attributes")
+    attributes = _parse_attributes(body.child("attributes"))
+    like = _parse_body(body.without("name", "attributes") if flat else body.without("attributes"))
+    return Device(
+        name,
+        attributes,
+        like.capacity,
+        like.consumes_counters,
+        like.taints,
+        like.reach,
+        like.allow_multiple_allocations,
+        like.binds_to_node,
+        like.binding_conditions,
+        like.binding_failure_conditions,
+        like.node_allocatable,
+        like.unsupported if flat else (*like.unsupported, *fields.unread()),
+    )
+
+
+def _parse_attributes(fields: Fields) -> FrozenMap[str, AttributeValue]:
+    """The attributes by name: nearly all have one value of the type that its field names."""
+    found: dict[str, AttributeValue] = {}
+    for key in fields.names():
+        raw = fields.raw(key)
+        value = _plain(*next(iter(raw.items()))) if type(raw) is dict and len(raw) == 1 else None
+        found[intern(key)] = _parse_attribute(fields.child(key)) if value is None else value
+    return FrozenMap(found)
+
+
+def _plain(kind: object, value: object) -> AttributeValue | None:
+    """The value, if it is of the type that its field names and of one that needs no further look."""
+    if type(value) is str:
+        return intern(value) if kind == "string" else _version(value) if kind == "version" else None
+    return value if type(value) is bool and kind == "bool" else None
+
+
+@lru_cache(maxsize=1024)
+def _version(text: str) -> Version:
+    """The version: devices of a driver share few."""
+    return Version(text)
+
+
+@read_once
+def _parse_body(body: Fields) -> Device:
+    """A device without its name and its attributes."""
+    body.ignore("bindingConditions", "bindingFailureConditions")
     capacity = body.child("capacity")
     node_allocatable, unknown = _parse_node_allocatable(body.child("nodeAllocatableResources"))
     return Device(
-        name=name,
-        attributes=FrozenMap({key: _parse_attribute(attributes.child(key)) for key in attributes.names()}),
+        name="",
         capacity=FrozenMap({key: _parse_capacity(capacity.child(key)) for key in capacity.names()}),
         consumes_counters=tuple(
             CounterConsumption(*_parse_counters(entry, "counterSet")) for entry in body.children("consumesCounters")
@@ -88,7 +135,7 @@ def _parse_device(fields: Fields, *, flat: bool) -> Device:
             body.texts("bindingFailureConditions") if "bindingFailureConditions" in body else None
         ),
         node_allocatable=node_allocatable,
-        unsupported=(*_unread_of_device(fields, body), *unknown),
+        unsupported=(*body.unread(), *unknown),
     )
 
 
@@ -111,11 +158,6 @@ def _parse_node_allocatable(fields: Fields) -> tuple[FrozenMap[str, NodeAllocata
         )
         unknown += [name for part in (entry, mapping, overhead) if part is not None for name in part.unread()]
     return FrozenMap(found), tuple(unknown)
-
-
-def _unread_of_device(fields: Fields, body: Fields) -> tuple[str, ...]:
-    body.ignore("bindingConditions", "bindingFailureConditions")
-    return body.unread() if body is fields else (*body.unread(), *fields.unread())
 
 
 def _parse_attribute(fields: Fields) -> AttributeValue:
