@@ -11,6 +11,7 @@ from sys import intern
 from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
+from autoscaler.model.requests import NOTHING
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
@@ -19,18 +20,20 @@ T = TypeVar("T", bound=Hashable)
 
 # More parts than this belong to pods that are gone; parts in use are shared again as pods arrive.
 _MOST: Final = 10_000
+# Pods without amounts of claims share this one, so that it is recognised at a glance.
+_FIRST: Final = {(type(NOTHING), NOTHING): NOTHING}
 
 
 class PodInterner:
     """Parts of pods that were seen before."""
 
     def __init__(self) -> None:
-        self._parts: dict[Hashable, Hashable] = {}
+        self._parts = dict[Hashable, Hashable](_FIRST)
 
     def of(self, pod: Pod) -> Pod:
         """The same pod, sharing its parts with others."""
         if len(self._parts) > _MOST:
-            self._parts.clear()
+            self._parts = dict(_FIRST)
         return replace(
             pod,
             namespace=intern(pod.namespace),

@@ -17,6 +17,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 
+FINISHED: Final = ("Succeeded", "Failed")  # phases
 _PRESENT: Final = frozenset({"In", "Exists", "Gt", "Lt"})  # operators that no node without the label meets
 
 
@@ -221,4 +222,4 @@ class Pod(Namespaced):
     @property
     def finished(self) -> bool:
         """True if it has ended, with success or failure."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in FINISHED

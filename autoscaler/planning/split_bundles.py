@@ -41,6 +41,8 @@ def with_domain_reasons(plan: Plan, snapshot: Snapshot) -> Plan:
 
     This applies if there are several such nodes. While their zone is unknown, nothing else in the plan shows it.
     """
+    if len(plan.launches) < 2:
+        return plan
     wanting = {pod.key: keys for pod in snapshot.pods if (keys := frozenset(t.topology_key for t in pod.pod_affinity))}
     domains = [frozenset[str]().union(*(wanting.get(key, frozenset()) for key in node.pods)) for node in plan.launches]
     often = Counter(key for each in domains for key in each - {HOSTNAME})

@@ -18,7 +18,7 @@ from autoscaler.dra.inventory.devices import SliceMemory, node_memory
 from autoscaler.dra.inventory.kept_use import UseMemory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import FINISHED, Pod
 from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -73,9 +73,10 @@ class World:
         counted = snapshot.profile.gates.node_allocatable_resources
         for pod in snapshot.pods:
             name = pod.node_name
-            if name is not None and not pod.finished:
+            if name is not None and pod.phase not in FINISHED:
                 # Values from a time when the gate was on do not count.
-                pods[name].append(pod if counted or not pod.claim_amounts else replace(pod, claim_amounts=NOTHING))
+                bare = counted or pod.claim_amounts is NOTHING or not pod.claim_amounts
+                pods[name].append(pod if bare else replace(pod, claim_amounts=NOTHING))
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
         claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
         states = kept.states.of(snapshot.nodes, pods)

@@ -81,7 +81,7 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
 
 def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
     """The snapshot with only the objects of the cluster."""
-    if not any(":" in pod.name and is_virtual(pod.name) for pod in snapshot.pods):
+    if not any(map(is_virtual, [pod.name for pod in snapshot.pods if ":" in pod.name])):
         return snapshot
     return replace(
         snapshot,

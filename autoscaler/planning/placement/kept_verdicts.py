@@ -97,9 +97,10 @@ class AboutNodes:
             if now is not use and now != use:
                 return None
         if found.around is not None:
-            with suppress(FatalError):
+            try:
                 return found.found if world.devices.pools_of(state.node) is found.around else None
-            return None
+            except FatalError:
+                return None
         return found.found
 
     def keep(self, name: str, world: World, verdict: Verdict) -> None:

@@ -311,19 +311,23 @@ def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
             keys.update(term.topology_key for term in pod.pod_anti_affinity)
     for daemon_set in snapshot.daemon_sets:
         keys.update(term.topology_key for term in daemon_set.pod.pod_anti_affinity)
-    for selector in _selectors(snapshot):
-        for term in selector.terms:
-            for requirement in term.match_expressions:
-                keys.add(requirement.key)
+    # Of each claim that is allocated: the comprehension takes half the time of `_keys`.
+    keys.update(
+        [
+            requirement.key
+            for claim in snapshot.claims.values()
+            if (allocation := claim.allocation) is not None and (selector := allocation.node_selector) is not None
+            for term in selector.terms
+            for requirement in term.match_expressions
+        ]
+    )
+    keys.update(key for selector in _selectors(snapshot) for key in _keys(selector))
     keys.update(gang.topology_key for gang in snapshot.gangs.values() if gang.topology_key)
     return frozenset(keys)
 
 
 def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector]:
-    for claim in snapshot.claims.values():
-        allocation = claim.allocation
-        if allocation is not None and allocation.node_selector is not None:
-            yield allocation.node_selector
+    """Those of devices and volumes."""
     for piece in snapshot.slices:
         if piece.reach.node_selector is not None:
             yield piece.reach.node_selector
