@@ -83,6 +83,11 @@ class Informer(Generic[T_co]):
         return self._resource.kind
 
     @property
+    def group(self) -> str:
+        """The API group of the resource, "" for the core group."""
+        return self._resource.group
+
+    @property
     def name(self) -> str:
         """The resource, with its group: two groups have PodGroups."""
         return str(self._resource)

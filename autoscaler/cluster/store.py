@@ -66,9 +66,10 @@ class Store:
         *,
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
+        own: bool = True,
     ) -> None:
         """`stale`: the greatest age of any part by `clock`. Without a clock nothing ages, for callers that read
-        once."""
+        once. Without `own`, Foreslice's objects are not read, for those who do not know them."""
         self.profile = profile
         informer = partial(Informer, api, clock=clock, stale=stale)
         self._interned = PodInterner()
@@ -97,9 +98,11 @@ class Store:
             resources.POD_TEMPLATES, self._parse_pod_template, optional=True
         )
         self._provisioned: Informer[ProvisionedNode] = next(i for kind, i in self._plain if kind.field == "provisioned")
-        own = (self._pools, self._overlays, self._batches, self._spendings)
-        plain = (*(found for _, found in self._plain), self._pod_templates)
-        self._informers: tuple[Informer[Any], ...] = (*plain, *own)
+        custom = (self._pools, self._overlays, self._batches, self._spendings)
+        everything = (*(found for _, found in self._plain), self._pod_templates, *custom)
+        self._informers: tuple[Informer[Any], ...] = tuple(
+            i for i in everything if own or i.group != resources.CAPACITY_POOLS.group
+        )
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""

@@ -7,6 +7,7 @@ The form of a manifest is checked when it is read. These checks need the catalog
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from autoscaler.errors import ConfigurationError
@@ -17,6 +18,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.candidates import admits_type, has_label
 from autoscaler.planning.supply.places import places_of, today
+from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
@@ -37,6 +39,8 @@ _USUAL_KEYS: Final = (
     labels.OPERATING_SYSTEM,
 )
 
+_DRIVERS: Final = LastAnswers[tuple[Reason, ...]]()
+
 
 def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
     """One reason for each part that cannot be used."""
@@ -45,7 +49,7 @@ def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool 
         for pool in snapshot.pools
         for reason in (
             *_requirements(pool, snapshot, catalog),
-            *_drivers(pool, catalog),
+            *_DRIVERS.of((pool, Same(catalog)), partial(_drivers, pool, catalog)),
             *_schedules(pool),
             *_only_simulated(pool),
         )
@@ -146,25 +150,20 @@ def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
         yield Reason.of(Code.NO_PRICE, subject_of("pool", pool.name), region=regions, cloud=" ".join(clouds))
 
 
-def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
+def _drivers(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
     if not pool.drivers:
-        return
+        return ()
+    subject = subject_of("pool", pool.name)
     try:
         drivers = parse_driver_set(",".join(pool.drivers), custom=catalog.drivers)
     except DriverProfileError as error:
-        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field="spec.drivers.profiles", problem=str(error))
-        return
+        return (Reason.of(Code.UNUSABLE, subject, field="spec.drivers.profiles", problem=str(error)),)
     barred = {t.name: why for t in catalog if admits_type(pool, t) and (why := unpredictable(t, drivers))}
-    if barred:
-        example, why = next(iter(barred.items()))
-        yield Reason.of(
-            Code.UNSUPPORTED,
-            subject_of("pool", pool.name),
-            drivers=drivers.text,
-            problem=why,
-            types=len(barred),
-            example=example,
-        )
+    if not barred:
+        return ()
+    example, why = next(iter(barred.items()))
+    types = len(barred)
+    return (Reason.of(Code.UNSUPPORTED, subject, drivers=drivers.text, problem=why, types=types, example=example),)
 
 
 def _schedules(pool: CapacityPool) -> Iterator[Reason]:

@@ -212,7 +212,7 @@ class ApiServer:
     ) -> Object:
         self._authorize("patch", resource)
         current = self._find(resource, name, namespace)
-        return self._replace(resource, merged(current, patch), subresource)
+        return self._replace(resource, merged(current, patch), subresource, copy=False)
 
     def delete(
         self,
@@ -266,7 +266,8 @@ class ApiServer:
 
     # inside
 
-    def _replace(self, resource: Resource, manifest: Object, subresource: Subresource) -> Object:
+    def _replace(self, resource: Resource, manifest: Object, subresource: Subresource, *, copy: bool = True) -> Object:
+        """`copy`: the manifest belongs to the caller, who may change it later."""
         metadata = manifest["metadata"]
         current = self._find(resource, metadata["name"], metadata.get("namespace", ""))
         was = current["metadata"]
@@ -281,11 +282,12 @@ class ApiServer:
                 next_step="read it again: another object has its name by now",
             )
         if subresource == "status":
-            updated: Object = copied(current)
-            updated["status"] = copied(manifest.get("status", {}))
+            status = manifest.get("status", {})
+            # Stored objects are never changed, so the new one may share the rest of the old one.
+            updated: Object = {**current, "metadata": dict(was), "status": copied(status) if copy else status}
         else:
             status = current.get("status")
-            updated = copied(manifest)
+            updated = copied(manifest) if copy else manifest
             updated["metadata"].update({field: was[field] for field in _SERVER_FIELDS if field in was})
             if resource.status:
                 updated.pop("status", None)

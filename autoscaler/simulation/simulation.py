@@ -67,7 +67,7 @@ class Simulation:
         self._arrivals: list[tuple[datetime, Resource, Object]] = []
         self._wake_at: datetime | None = None
         self._at_rest = -1  # the resourceVersion at which controllers and scheduler had nothing left to do
-        store = Store(self.api, profile)
+        store = Store(self.api, profile, own=False)
         self._controllers = Controllers(self.api)
         self._scheduler = Scheduler(self.api, store, choose)
         self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock, tidy=tidy)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
@@ -128,6 +129,7 @@ class ApiModel(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+@lru_cache(maxsize=1024)
 def duration(text: str) -> timedelta:
     """ "1h30m" as a timedelta; the message of a ValueError shows the format."""
     parts = _DURATION_PART.findall(text) if len(text) <= SHORT else []

@@ -121,6 +121,8 @@ def buy(
 ) -> Buying:
     counts = {item: len(bundles) for item, bundles in rest.items()}
     banned: dict[int, int] = {}
+    if not packing.gangs and not any(counts.values()):
+        return _nothing(packing)  # as in most reconciles; attempts for gangs are compared by their scores
     while True:
         supply = packing.problem(counts, started, offered, frozenset(banned))
         solution = packing.solved(supply.problem, policy.budget)
@@ -128,6 +130,10 @@ def buy(
         if not breaking:
             return _bought(packing, rest, offered, supply, solution, banned, policy)
         banned |= breaking
+
+
+def _nothing(packing: PackingInput) -> Buying:
+    return Buying((), (), Bought.of(packing, {}, {}), Score(), optimal=True, at_least=Decimal(0))
 
 
 def _breaking(packing: PackingInput, supply: Supply, solution: Solution, protected: Iterable[int]) -> dict[int, int]:

@@ -104,6 +104,16 @@ def test_a_pool_that_cannot_be_used_is_told_and_others_are_seen(api: ApiServer, 
     assert ("CapacityPool", "bad", "spec.mode") in told
 
 
+def test_who_does_not_know_our_own_objects_reads_none_of_them(api: ApiServer) -> None:
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "gpu"}, "spec": {"limits": {"nodes": 1}}})
+    api.create(LAUNCH_BATCHES, {"metadata": {"name": "odd"}, "spec": {}})
+    api.create(PODS, pod("a"))
+    store = Store(api, REFERENCE, own=False)
+    store.refresh()
+    assert ([found.name for found in store.snapshot().pods], store.snapshot().pools) == (["a"], ())
+    assert not list(store.problems())
+
+
 def test_a_batch_that_nobody_wrote_is_told(api: ApiServer, store: Store) -> None:
     api.create(LAUNCH_BATCHES, {"metadata": {"name": "odd"}, "spec": {}})
     store.refresh()

@@ -10,11 +10,12 @@ from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.reason import Code
 from autoscaler.planning.unusable_fields import unusable_fields
 from instance_catalog.dataclass import replace
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType, Price
+from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
 from tests.builders import SMALL, claim, machine, plan, pod, snapshot, types
 
 ON_GKE = Requirement("cloud.google.com/gke-accelerator", "In", ("nvidia-l4",))
@@ -49,3 +50,19 @@ def test_a_label_that_only_another_cloud_has(requirement: Requirement, labels: d
     assert (
         any("so it admits none; drop one of the two" in str(reason.detail.get("problem")) for reason in found) is told
     )
+
+
+def test_what_drivers_cannot_be_predicted_on_is_computed_once_for_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def why(instance_type: InstanceType, drivers: DriverSet) -> str:
+        asked.append(instance_type.name)
+        return "no facts"
+
+    monkeypatch.setattr("autoscaler.planning.unusable_fields.unpredictable", why)
+    pool = CapacityPool("gpu", drivers=("nvidia",), limits=Limits(nodes=1))
+    told = [unusable_fields(snapshot([], pools=(pool,)), SMALL) for _ in range(2)]
+    assert told[0] == told[1]
+    assert len(asked) == len(set(asked)) == told[0][0].detail["types"]
+    other = replace(pool, drivers=("nvidia-no-such",))
+    assert unusable_fields(snapshot([], pools=(other,)), SMALL) != told[0]

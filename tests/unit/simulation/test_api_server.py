@@ -116,6 +116,22 @@ def test_a_write_that_changes_nothing_is_no_write(api: ApiServer) -> None:
     assert api.writes == before
 
 
+def test_a_write_changes_neither_the_objects_before_nor_what_its_writer_holds(api: ApiServer) -> None:
+    created = api.create(PROVISIONED_NODES, pnode())
+    (before,) = api.stored(PROVISIONED_NODES)
+    phase = {"phase": "Ready", "history": [{"at": "1"}]}
+    api.patch(PROVISIONED_NODES, "n", {"status": phase}, subresource="status")
+    assert (before["metadata"], before.get("status")) == (created["metadata"], None)
+    phase["history"].append({"at": "2"})
+    held = api.get(PROVISIONED_NODES, "n")
+    assert held["status"]["history"] == [{"at": "1"}]
+    held["status"]["phase"] = "Draining"
+    api.update(PROVISIONED_NODES, held, subresource="status")
+    held["status"]["history"].clear()
+    (stored,) = api.stored(PROVISIONED_NODES)
+    assert stored["status"] == {"phase": "Draining", "history": [{"at": "1"}]}
+
+
 @pytest.mark.parametrize(
     ("target", "patch", "expected"),
     [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from autoscaler.model.node import Node
@@ -19,7 +22,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit_claims
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
-from tests.builders import NOW
+from tests.builders import NOW, claim, plan, pod, snapshot
 from tests.properties.test_device_states import CATALOG, DRIVERS, market_of
 from tests.properties.test_matching_claims import UNSURE, selecting
 
@@ -108,3 +111,19 @@ def test_a_question_about_a_new_node_is_asked_beside_the_claims_of_the_pod_alone
     for item in range(6):
         market.trials.fits(0, item)
     assert seen == [{f"default/c{item}"} for item in range(len(seen))]
+
+
+def test_where_nothing_is_to_be_bought_no_purchase_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    problem = PackingInput.problem
+
+    def counted(self: PackingInput, *args: Any) -> Any:
+        searched.append(1)
+        return problem(self, *args)
+
+    monkeypatch.setattr(PackingInput, "problem", counted)
+    wanted = pod("train", "gpus")
+    quiet = plan(snapshot([replace(wanted, node_name="n", phase="Running")], [claim("gpus")], nodes=(Node("n"),)))
+    assert (quiet.launches, quiet.at_least_usd_per_hour, quiet.work, searched) == ((), Decimal(0), 0, [])
+    assert plan(snapshot([wanted], [claim("gpus")])).launches
+    assert searched
