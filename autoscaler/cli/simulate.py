@@ -78,6 +78,7 @@ _STEP: Final = 20  # the number of progress lines of a run
     metavar="TIME",
     help="Tasks of a trace lose at most so much of their work when they are moved.  [default: they cannot be moved]",
 )
+@click.option("--known-durations", is_flag=True, help="Pods say how long they run (foreslice.dev/expected-duration).")
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks.")
 @click.option("--skip-unplaceable", is_flag=True, help="Leave out tasks that no pool can ever place, and list them.")
 @click.option(
@@ -104,6 +105,7 @@ def simulate(
     keep_alive: str,
     boot: str,
     checkpoint: str,
+    known_durations: bool,
     first: int | None,
     skip_unplaceable: bool,
     processes: int | None,
@@ -116,8 +118,8 @@ def simulate(
 
     Each combination of a policy and a --keep-alive time is one run, which starts with an empty cluster. `greedy` plans
     for one pod at a time and takes the cheapest node for this pod; `foreslice` plans for all pending pods together;
-    `closing` also keeps new pods away from nodes whose pods would cost less elsewhere (disruption.consolidate: Close);
-    `cheaper` moves running pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
+    `closing` also lets no pods onto a node but those that it was bought for (disruption.consolidate: Close); `cheaper`
+    moves running pods to where they cost less, if they may be moved (disruption.consolidate: Cheaper).
 
     \b
     A trace needs the columns arrival, gpus, and duration or end; others are optional:
@@ -140,6 +142,8 @@ def simulate(
     catalog = chosen_catalog(directories)
     study = _study(workload, paths, columns, models, catalog)
     study = _changed(study, boot, first, checkpoint)
+    if known_durations:
+        study = replace(study, tasks=tuple(replace(task, told=True) for task in study.tasks))
     prepared = prepare(study, catalog, skip=skip_unplaceable)
     for line in prepared.left_out:
         click.echo(f"left out: {line}", err=True)

@@ -83,14 +83,7 @@ class Store:
         )
         self._spendings: Informer[Spending] = informer(resources.SPENDINGS, _parse_account)
         self._plain: tuple[tuple[SnapshotKind, Informer[Any]], ...] = tuple(
-            (
-                kind,
-                informer(
-                    _RESOURCES[kind.group, kind.name],
-                    _doubted(kind.parse) if kind.doubtful else kind.parse,
-                    optional=kind.optional,
-                ),
-            )
+            (kind, informer(_RESOURCES[kind.group, kind.name], _parse_of(kind), optional=kind.optional))
             for kind in KINDS
             if kind not in (PODS, PRIORITIES, POOLS, POD_TEMPLATES)
         )
@@ -226,6 +219,10 @@ def _doubted(parse: Callable[[Object, Problems], D]) -> Callable[[Object, Proble
         return replace(found, unsupported=(*found.unsupported, *dict.fromkeys(wrong))) if wrong else found
 
     return parse_and_doubt
+
+
+def _parse_of(kind: SnapshotKind) -> Callable[[Object, Problems], Any]:
+    return _doubted(kind.parse) if kind.doubtful else kind.parse
 
 
 def _parse_account(raw: Object, problems: Problems) -> Spending | None:

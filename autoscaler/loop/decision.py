@@ -26,7 +26,7 @@ from autoscaler.planning.answers import next_answer, request_answers
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
-from autoscaler.planning.disruption.closing import ClosingMemory, open_where_needed, with_closing
+from autoscaler.planning.disruption.closing import reopened, with_closing
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, MovesTried, consolidated
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.failing_objects import (
@@ -93,17 +93,16 @@ def decide(
     seen: RequestState = NO_REQUEST_STATE,
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
-    closing: ClosingMemory | None = None,
+    closes: bool = False,
 ) -> Decisions:
     """`serving`: the kinds of node templates, each with the reason if its provider refuses to answer. `failing`: the
     objects on which planning failed last time; unchanged ones are left out at once. `searched`, `seen` and `moves`: of
-    the previous decisions. `memory`: values that plans keep from one to the next; it changes no decision. `closing`:
-    the separate costs of pods on nodes that may close, as far as they were planned; it is extended. Without it no node
-    closes."""
+    the previous decisions. `memory`: values that plans keep from one to the next; it changes no decision. `closes`:
+    pools with `consolidate: Close` close nodes."""
     snapshot = with_virtual_pods(snapshot)
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
     decide_all = partial(
-        _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, kept=closing
+        _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, closes=closes
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
     whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, catalog, moves)
@@ -118,10 +117,10 @@ def _decided(
     settings: Settings,
     now: datetime,
     serving: Mapping[str, Reason | None] | None,
-    kept: ClosingMemory | None,
+    closes: bool,
 ) -> Decisions:
-    snapshot, broken = _closed(snapshot, catalog, settings, now, kept)
-    snapshot, plan = open_where_needed(make(snapshot), snapshot, make)
+    snapshot, broken = _closed(snapshot, catalog, now) if closes else (snapshot, None)
+    snapshot, plan = reopened(make(snapshot), snapshot, make, now)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = confirmed_mispredictions(mispredicted(snapshot, plan, now), snapshot, make)
     learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
@@ -148,16 +147,10 @@ def _decided(
     )
 
 
-def _closed(
-    snapshot: Snapshot, catalog: Catalog, settings: Settings, now: datetime, kept: ClosingMemory | None
-) -> tuple[Snapshot, Exception | None]:
+def _closed(snapshot: Snapshot, catalog: Catalog, now: datetime) -> tuple[Snapshot, Exception | None]:
     """The snapshot with the nodes that close, and an exception of that search: it saves money only."""
-    if kept is None:
-        return snapshot, None
-    policy = replace(settings.policy, considered=0)
     try:
-        make = partial(plan_for, catalog=catalog, policy=policy, now=now)
-        return with_closing(snapshot, make, now, catalog=catalog, kept=kept), None
+        return with_closing(snapshot, now, catalog=catalog), None
     except Exception as error:  # noqa: BLE001 a bug, which the loop logs
         return snapshot, error
 

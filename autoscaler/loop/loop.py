@@ -39,7 +39,6 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
-from autoscaler.planning.disruption.closing import ClosingMemory
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from autoscaler.planning.failing_objects import FailingObject, Searched
 from autoscaler.planning.memory import PlanMemory
@@ -139,7 +138,7 @@ class Loop:
         self._failing: Mapping[str, FailingObject] = {}  # the objects on which planning fails
         self._searched: Searched = {}  # when pods among them were found
         self._memory = PlanMemory()
-        self._closing = ClosingMemory() if closes else None
+        self._closes = closes
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""
@@ -196,7 +195,7 @@ class Loop:
             seen=self._seen,
             moves=self._moves,
             memory=self._memory,
-            closing=self._closing,
+            closes=self._closes,
         )
         told = {id(entry.error) for entry in self._failing.values()}
         for entry in (one for one in decisions.failing.values() if not one.waits and id(one.error) not in told):

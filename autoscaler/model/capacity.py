@@ -44,7 +44,7 @@ class ConsolidationPolicy(Enum):
 
     NEVER = "Never"
     WHEN_EMPTY = "WhenEmpty"
-    CLOSE = "Close"  # only in simulations: nodes whose pods would cost less elsewhere admit no more, and end empty
+    CLOSE = "Close"  # only in simulations: nodes admit no more pods than those that they were bought for, and end empty
     CHEAPER = "Cheaper"  # also nodes whose pods move to cheaper nodes
 
 

@@ -170,7 +170,7 @@ class Code(Enum):
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the changed field of the pool
     NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes
-    NODE_CLOSING = "NodeClosing"  # saved: USD an hour; its pods would cost less on new machines
+    NODE_CLOSING = "NodeClosing"
     NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
     NODE_REPLACES = "NodeReplaces"  # replaced: ProvisionedNodes whose pods move to it
     PODS_STAY = "PodsStay"  # pod, and a fact: why it is not moved to save money

@@ -136,8 +136,7 @@ class Snapshot:
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None
-    # By name of the ProvisionedNode, managed nodes that accept no more pods: the saving for their pods on new machines,
-    # $/h.
+    # By name of the ProvisionedNode, managed nodes that accept no more pods, each with its price in $/h.
     closing: FrozenMap[str, Decimal] = field(default_factory=FrozenMap)
     from_files: bool = False  # without a cluster: components of its nodes may be assumed if no file has them
     unreadable: FrozenMap[str, str] = EMPTY  # kinds that may not be read, with the right that is missing

@@ -59,9 +59,7 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
         Code.BASELINE: ("part of the pool's baseline",),
         Code.NODE_DISPENSABLE: ("its pods fit on other nodes, which saves {saved} $/h",),
-        Code.NODE_CLOSING: (
-            "takes no more pods and ends after those that it runs: they would cost {saved} $/h less on new machines",
-        ),
+        Code.NODE_CLOSING: ("takes no more pods and ends after those that it runs",),
         Code.NODE_REPLACED: (
             "with {together} nodes together, its pods cost {saved} $/h less on {by}",
             "its pods cost {saved} $/h less on {by}",

@@ -156,10 +156,10 @@ class DisruptionSpec(ApiModel):
     consolidate: Literal["Never", "WhenEmpty", "Close", "Cheaper"] = "WhenEmpty"
     """The working nodes that are removed to save money. WhenEmpty: those without pods. Cheaper: like WhenEmpty, and
     those whose pods all cost less on other nodes; these are evicted within their PodDisruptionBudgets. Close: only in
-    `foreslice simulate`, where nodes whose pods would cost less on new machines also accept no more pods, and are
-    removed when these have ended; a controller treats it as WhenEmpty."""
+    `foreslice simulate`, where nodes accept no more pods than those that they were bought for, and are removed when
+    these have ended; a controller treats it as WhenEmpty."""
     saving: SavingSpec = SavingSpec()
-    """The saving that moving pods must reach. With consolidate: Close, only its percent counts."""
+    """The saving that moving pods must reach."""
     after: DurationText = "5m"
     """The time for which a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"

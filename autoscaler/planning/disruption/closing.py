@@ -1,19 +1,17 @@
-"""Pools with `consolidate: Close`: nodes whose pods would cost less on new machines accept no more pods.
+"""Pools with `consolidate: Close`: a node accepts no more pods than those that it was bought for, and ends after them.
 
 kube-scheduler spreads pods, so a large machine with one small pod gets the next small pod, and the next, and never
-ends. A taint sends these pods to other nodes or to new machines of their size. No pod is evicted; the machine is ended
-after its last pod.
+ends. A taint sends these pods to new machines of their size. No pod is evicted; an empty node is open again.
 
-The price of pods alone is that of a plan for them in an empty cluster. It changes only with the pods of the node. If a
-pod has no place because of closed nodes, they are opened again.
+A closed node opens for pods that find no place otherwise, that would launch a more expensive machine than it is, or
+that say how long they run and end before its own pods do: they cost nothing there. Nothing is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, TypeAlias
 
 from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
@@ -22,54 +20,67 @@ from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
-from autoscaler.planning.disruption.moves import price_now
+from autoscaler.planning.disruption.moves import price_now, remaining
 from autoscaler.planning.disruption.node_actions import baseline_names, needed_nodes
-from autoscaler.planning.disruption.without_nodes import without_nodes
-from instance_catalog.dataclass import dataclass, field, replace
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
-# The most nodes that are checked in one reconcile: each needs a small plan. The others stay open until they are
-# checked.
-_TRIES: Final = 8
 
-_Key: TypeAlias = tuple[OfferingRef, tuple[str, ...], tuple[CapacityPool, ...], str]
-
-
-@dataclass(frozen=True, slots=True)
-class ClosingMemory:
-    """Cached prices of pods alone, with the input of each, by name of a ProvisionedNode.
-
-    None if not all of the pods have a place, or a price is not known.
-    """
-
-    alone: dict[str, tuple[_Key, Decimal | None]] = field(default_factory=dict)
-
-
-def with_closing(
-    snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime, *, catalog: Catalog, kept: ClosingMemory
-) -> Snapshot:
-    """The snapshot with the nodes to close marked. `make` plans, with the pods of one node at a time."""
-    pools = {pool.name: pool for pool in snapshot.pools if _closes(pool)}
-    kept_now = {node.name for node in snapshot.provisioned if node.pool in pools}
-    for name in kept.alone.keys() - kept_now:
-        del kept.alone[name]
-    if not pools:
-        return snapshot
-    found = FrozenMap(dict(_closing(_Run(snapshot, pools, make, now, catalog, kept))))
+def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog) -> Snapshot:
+    """The snapshot with the nodes to close marked, each with its price."""
+    pools = {pool.name for pool in snapshot.pools if _closes(pool)}
+    found = FrozenMap(dict(_closing(snapshot, pools, now, catalog))) if pools else FrozenMap[str, Decimal]()
     return replace(snapshot, closing=found) if found else snapshot
 
 
-def open_where_needed(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan]) -> tuple[Snapshot, Plan]:
-    """The same snapshot, or one with every node open if more pods have a place then."""
-    if not snapshot.closing or not plan.left_out:
+def reopened(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime) -> tuple[Snapshot, Plan]:
+    """The snapshot with the closed nodes open that pods are better placed on, and its plan; `make` plans."""
+    if snapshot.closing and plan.left_out:
+        opened = replace(snapshot, closing=FrozenMap())
+        other = make(opened)
+        if len(other.left_out) < len(plan.left_out):
+            return opened, other
+    # In the cloud's usual state a pod that fits on a node never launches a more expensive one.
+    dearest = max((launch.usd_per_hour or Decimal(0) for launch in plan.launches), default=Decimal(0))
+    cheap = {name for name, price in snapshot.closing.items() if price < dearest}
+    if cheap:
+        opened = _without(snapshot, cheap)
+        other = make(opened)
+        if len(other.left_out) == len(plan.left_out) and other.usd_per_hour < plan.usd_per_hour:
+            snapshot, plan = opened, other
+    return _open_for_shorter(plan, snapshot, make, now)
+
+
+def _open_for_shorter(
+    plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime
+) -> tuple[Snapshot, Plan]:
+    """Opens the nodes on which pods that would launch a machine end before the pods that run there.
+
+    kube-scheduler may put any pod there that waits, also one whose machine is starting: all of them have to end before.
+    """
+    if not snapshot.closing or not plan.launches:
         return snapshot, plan
-    opened = replace(snapshot, closing=FrozenMap())
-    other = make(opened)
-    return (opened, other) if len(other.left_out) < len(plan.left_out) else (snapshot, plan)
+    spans = [pod.expected_seconds for pod in pending_pods(snapshot)]
+    longest = timedelta(seconds=max((span for span in spans if span is not None), default=0))
+    occupants = {} if None in spans else _occupants(snapshot)
+    closed = (node for node in snapshot.provisioned if node.name in snapshot.closing)
+    lasts = ((node, remaining(occupants.get(node.node_name, ()), now)) for node in closed)
+    long = {node.node_name: node.name for node, left in lasts if left is not None and left >= longest}
+    tried = make(_without(snapshot, long.values())) if long else plan
+    opening = {long[entry.node] for entry in tried.placements if entry.node in long}
+    if not opening:
+        return snapshot, plan
+    opened = _without(snapshot, opening)
+    return opened, make(opened)
+
+
+def _without(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    kept = {name: price for name, price in snapshot.closing.items() if name not in names}
+    return replace(snapshot, closing=FrozenMap(kept))
 
 
 def _closes(pool: CapacityPool) -> bool:
@@ -78,43 +89,29 @@ def _closes(pool: CapacityPool) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    snapshot: Snapshot
-    pools: dict[str, CapacityPool]
-    make: Callable[[Snapshot], Plan]
-    now: datetime
-    catalog: Catalog
-    kept: ClosingMemory
-
-
-def _closing(run: _Run) -> Iterator[tuple[str, Decimal]]:
-    """Names of the ProvisionedNodes that close, with the saving for their pods."""
-    occupants: dict[str, list[Pod]] = {}
-    for pod in run.snapshot.pods:
+def _occupants(snapshot: Snapshot) -> dict[str, list[Pod]]:
+    """By name of the Node, its pods without those of DaemonSets."""
+    found: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
         if pod.node_name is not None and occupies(pod):
-            occupants.setdefault(pod.node_name, []).append(pod)
-    stay = needed_nodes(run.snapshot, (), run.now) | _awaited(run.snapshot) | baseline_names(run.snapshot, run.now)
-    own, tries = OwnNodes(run.snapshot.nodes), _TRIES
-    for node in run.snapshot.provisioned:
-        pods, price = occupants.get(node.node_name, []), price_now(node, run.catalog)
-        if price is None or not pods or node.pool not in run.pools or not _is_ours_to_close(node):
+            found.setdefault(pod.node_name, []).append(pod)
+    return found
+
+
+def _closing(
+    snapshot: Snapshot, pools: Collection[str], now: datetime, catalog: Catalog
+) -> Iterator[tuple[str, Decimal]]:
+    """Names of the ProvisionedNodes that close, with their prices."""
+    occupants, own = _occupants(snapshot), OwnNodes(snapshot.nodes)
+    stay = needed_nodes(snapshot, (), now) | _awaited(snapshot) | baseline_names(snapshot, now)
+    for node in snapshot.provisioned:
+        price, there = price_now(node, catalog), own.of(node)
+        if node.pool not in pools or price is None or not _is_ours_to_close(node):
             continue
-        there = own.of(node)
-        if {node.name, node.node_name} & stay or there is None or mark_of_node(there):
+        if node.node_name not in occupants or {node.name, node.node_name} & stay:
             continue
-        if set(node.pods) == {pod.key for pod in pods}:
-            continue  # it is the cheapest for them
-        key = (node.offering, tuple(pod.uid for pod in pods), tuple(run.snapshot.pools), run.catalog.digest)
-        if node.name not in run.kept.alone or run.kept.alone[node.name][0] != key:
-            run.kept.alone.pop(node.name, None)
-            if not tries:
-                continue
-            tries -= 1
-            run.kept.alone[node.name] = key, _alone(node, pods, run)
-        alone = run.kept.alone[node.name][1]
-        if alone is not None and alone <= price * (100 - run.pools[node.pool].disruption.saving.percent) / 100:
-            yield node.name, price - alone
+        if there is not None and not mark_of_node(there):
+            yield node.name, price
 
 
 def _is_ours_to_close(node: ProvisionedNode) -> bool:
@@ -128,25 +125,3 @@ def _awaited(snapshot: Snapshot) -> frozenset[str]:
     pending = {pod.key: pod for pod in pending_pods(snapshot)}
     bought = (node.name for node in snapshot.provisioned if not pending.keys().isdisjoint(node.pods))
     return frozenset([*bought, *(pod.nominated_node for pod in pending.values() if pod.nominated_node)])
-
-
-def _alone(node: ProvisionedNode, pods: list[Pod], run: _Run) -> Decimal | None:
-    """The hourly price of the pods on new machines, in a cluster without anything else."""
-    without = without_nodes(run.snapshot, [node], pods)
-    keys = {pod.key for pod in pods}
-    alone = replace(
-        without,
-        pods=tuple(pod for pod in without.pods if pod.key in keys),
-        nodes=(),
-        slices=tuple(piece for piece in without.slices if piece.reach.node_name is None),
-        provisioned=(),
-        attachments=(),
-        closing=FrozenMap(),
-        provisioning_requests=(),
-        capacity_buffers=(),
-    )
-    plan = run.make(alone)
-    placed = {placement.pod for placement in plan.placements}
-    if placed != keys or any(launch.usd_per_hour is None for launch in plan.launches):
-        return None
-    return plan.usd_per_hour

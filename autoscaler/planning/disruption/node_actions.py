@@ -124,8 +124,7 @@ class _Run:
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
         if node.name in self._closing and node.node_name in self._busy:
-            saved = Reason.of(Code.NODE_CLOSING, saved=f"{self._closing[node.name]:.2f}")
-            return NodeDecision(node.name, NodeAction.CLOSE, (saved,))
+            return NodeDecision(node.name, NodeAction.CLOSE, (Reason.of(Code.NODE_CLOSING),))
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))

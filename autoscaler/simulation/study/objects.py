@@ -12,7 +12,7 @@ from autoscaler.cluster.resources import CLAIM_TEMPLATES, POD_GROUPS, PODS, Reso
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.simulation.kubelets import RUNS_FOR
 from autoscaler.simulation.study.task import Shape, Task
-from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
+from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL, EXPECTED_DURATION
 from instance_catalog.types.catalog import Catalog
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -78,6 +78,8 @@ def _pod(task: Task, name: str) -> Object:
     metadata: dict[str, Any] = {"name": name, "namespace": "default"}
     if task.runs is not None:
         metadata["annotations"] = {RUNS_FOR: duration_text(task.runs)}
+        if task.told and task.runs:
+            metadata["annotations"][EXPECTED_DURATION] = duration_text(task.runs)
     if task.checkpoint is not None:
         metadata.setdefault("annotations", {})[CHECKPOINT_INTERVAL] = duration_text(task.checkpoint)
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}", "controller": True}

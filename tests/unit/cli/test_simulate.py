@@ -9,7 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from autoscaler.cli.simulate import simulate
+from autoscaler.cluster.resources import PODS
 from autoscaler.errors import BadInputError
+from autoscaler.simulation.study.objects import task_objects
+from autoscaler.simulation.study.task import Study
+from instance_catalog.kubernetes import labels
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "simulate"
 COLUMNS = "arrival=submitted,end=finished,gpus=gpu_count,gpu-model=gpu_type,cpu=cores,memory-gib=mem_gib"
@@ -39,6 +43,25 @@ def test_a_trace_as_json_and_as_a_page(tmp_path: Path) -> None:
 def test_only_the_first_tasks_of_a_trace() -> None:
     found = run(*TRACE, "--policy", "foreslice", "--gpu-model", "A10=A10G", "--first", "2", "--boot", "1m")
     assert "2 pods" in found.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--known-durations"]])
+def test_pods_say_how_long_they_run_only_if_asked_to(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    studies: list[Study] = []
+
+    def noted(study: Study, *args: object, **options: object) -> tuple[()]:
+        studies.append(study)
+        return ()
+
+    monkeypatch.setattr("autoscaler.cli.simulate.run_all", noted)
+    run(*TRACE, "--policy", "foreslice", "--gpu-model", "A10=A10G", *options)
+    said = [
+        labels.EXPECTED_DURATION in manifest["metadata"].get("annotations", {})
+        for task in studies[0].tasks
+        for resource, manifest in task_objects(task)
+        if resource == PODS
+    ]
+    assert said == [bool(options)] * 10
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Which nodes take no more pods because theirs would cost less on new machines, and which stay open."""
+"""Which nodes take no more pods than those that they were bought for, and for which pods they open again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,56 +12,33 @@ import pytest
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.model.capacity import Baseline, CapacityPool, ConsolidationPolicy, Disruption, Launcher, Mode
 from autoscaler.model.node import Node
-from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Plan
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Placement, Plan, Target
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption.closing import ClosingMemory, open_where_needed, with_closing
+from autoscaler.planning.disruption.closing import reopened, with_closing
 from autoscaler.planning.disruption.node_actions import decide
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, block, pod
-from tests.unit.planning.disruption.moving import POOL, launch, moved, node, served, state
+from tests.unit.planning.disruption.moving import DEAR, POOL, launch, node, served, state
 
 CLOSING = replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.CLOSE))
-CHEAPER = moved(launch(), usd_per_hour=Decimal(5))  # on a machine of its own, the pod costs 5.00 of 40.00
 
 
-def closing(found: Snapshot, alone: Plan = CHEAPER, kept: ClosingMemory | None = None) -> dict[str, Decimal]:
-    """What closes, with what its pods save."""
-    memory = ClosingMemory() if kept is None else kept
-    return dict(with_closing(found, lambda _: alone, NOW, catalog=CATALOG, kept=memory).closing)
+def closing(found: Snapshot) -> dict[str, Decimal]:
+    """What closes, with its price."""
+    return dict(with_closing(found, NOW, catalog=CATALOG).closing)
 
 
 def closable(**fields: Any) -> Snapshot:
     return state(**({"pools": (CLOSING,)} | fields))
 
 
-def at(usd: str) -> Plan:
-    """The plan of the pods alone, at that price."""
-    return replace(CHEAPER, usd_per_hour=Decimal(usd), launches=(launch(price=Decimal(usd)),))
-
-
-@pytest.mark.parametrize(("usd", "closes"), [("5", True), ("34", True), ("34.01", False), ("40", False), ("80", False)])
-def test_a_node_closes_if_its_pods_cost_less_alone_by_the_share_of_its_pool(usd: str, closes: bool) -> None:
-    assert closing(closable(), at(usd)) == ({"old": 40 - Decimal(usd)} if closes else {})
-
-
-def test_the_pods_are_planned_for_in_a_cluster_that_has_nothing_else() -> None:
-    asked: list[Snapshot] = []
-
-    def make(alone: Snapshot) -> Plan:
-        asked.append(alone)
-        return CHEAPER
-
-    others = (served("other", on="n"), pod("waits"))
-    found = closable(pods=(served(), *others), nodes=(node(), node("n", pods=("default/other",))))
-    with_closing(found, make, NOW, catalog=CATALOG, kept=ClosingMemory())
-    (alone,) = asked
-    assert [(one.key, one.node_name, one.phase) for one in alone.pods] == [("default/web", None, "Pending")]
-    assert (alone.nodes, alone.provisioned) == ((), ())
-    assert alone.pools == found.pools
+def test_a_node_takes_no_more_pods_than_those_that_it_was_bought_for() -> None:
+    assert closing(closable()) == closing(closable(nodes=[node(pods=("default/web",))])) == {"old": DEAR}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +76,6 @@ MARKED = FrozenMap({labels.DO_NOT_DISRUPT: "true"})
             {"nodes": [offered(usd_per_hour=None)]},
             id="its price is not known",
         ),
-        pytest.param({"nodes": [node(pods=("default/web",))]}, id="it runs what it was bought for"),
         pytest.param({"nodes": [node(pods=("default/late",))], "pods": (served(), pod("late"))}, id="one is to come"),
         pytest.param({"pods": (served(), pod("next", nominated_node="old"))}, id="one is nominated"),
         pytest.param({"pods": (served(owner="DaemonSet/agent"),)}, id="it is empty"),
@@ -113,59 +89,96 @@ def test_nodes_that_stay_open(fields: dict[str, Any]) -> None:
 def test_a_mark_keeps_a_node_open() -> None:
     marked = Node("old", provider_id="id-old", annotations=MARKED)
     assert OwnNodes((marked,)).of(node()) is marked
-    assert closing(closable(nodes=[node()])) == {"old": Decimal(35)}
+    assert closing(closable(nodes=[node()])) == {"old": DEAR}
     assert closing(replace(closable(), nodes=(marked,))) == {}
 
 
-@pytest.mark.parametrize("alone", [Plan(), replace(CHEAPER, launches=(launch(usd_per_hour=None),))])
-def test_pods_that_find_no_place_at_a_known_price_keep_their_node_open(alone: Plan) -> None:
-    assert closing(closable(), alone) == {}
-
-
-def test_what_pods_cost_alone_is_planned_once() -> None:
-    kept, asked = ClosingMemory(), [0]
-
-    def make(_: Snapshot) -> Plan:
-        asked[0] += 1
-        return CHEAPER
-
-    look = partial(with_closing, make=make, now=NOW, catalog=CATALOG, kept=kept)
-    assert look(closable()).closing == look(closable()).closing != {}
-    assert asked == [1]
-    look(closable(pods=(served(), served("more"))))
-    assert asked == [2]
-    look(closable(nodes=()))
-    assert not kept.alone
-
-
-def test_only_so_many_nodes_are_judged_at_once() -> None:
-    nodes: list[ProvisionedNode] = [node(f"n{index}") for index in range(20)]
-    found = closable(nodes=nodes, pods=tuple(served(f"p{index}", on=f"n{index}") for index in range(20)))
-    kept, asked = ClosingMemory(), [0]
-
-    def make(_: Snapshot) -> Plan:
-        asked[0] += 1
-        return Plan()
-
-    for expected in (8, 16, 20, 20):
-        with_closing(found, make, NOW, catalog=CATALOG, kept=kept)
-        assert asked == [expected]
-
-
 def test_a_closing_node_takes_no_pods_and_keeps_those_it_has() -> None:
-    found = replace(closable(), closing=FrozenMap({"old": Decimal(35)}))
+    found = closed()
     (decision,) = decide(found, frozenset(), NOW, custom={})
     assert decision.action is NodeAction.CLOSE
-    assert [(reason.code, reason.detail["saved"]) for reason in decision.reasons] == [(Code.NODE_CLOSING, "35.00")]
+    assert [reason.code for reason in decision.reasons] == [Code.NODE_CLOSING]
     empty = replace(found, pods=(), provisioned=(node(empty_since=NOW - timedelta(hours=1)),))
     (gone,) = decide(empty, frozenset(), NOW, custom={})
     assert gone.action is NodeAction.DRAIN
 
 
+def closed(*, pods: tuple[Pod, ...] = (served(),), usd: str = "40") -> Snapshot:
+    """The node `old`, closed, of this price."""
+    return replace(closable(pods=pods), closing=FrozenMap({"old": Decimal(usd)}))
+
+
+def opened(found: Snapshot) -> Snapshot:
+    return replace(found, closing=FrozenMap())
+
+
 def test_nodes_are_open_where_more_pods_find_a_place_then() -> None:
-    found = replace(closable(), closing=FrozenMap({"old": Decimal(35)}))
+    found = closed()
     left = LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, ())
     stuck, placed = Plan(left_out=(left, left)), Plan(left_out=(left,))
-    assert open_where_needed(stuck, found, lambda _: placed) == (replace(found, closing=FrozenMap()), placed)
-    assert open_where_needed(stuck, found, lambda _: stuck) == (found, stuck)
-    assert open_where_needed(Plan(), found, lambda _: placed) == (found, Plan())
+    assert reopened(stuck, found, lambda _: placed, NOW) == (opened(found), placed)
+    assert reopened(stuck, found, lambda _: stuck, NOW) == (found, stuck)
+    assert reopened(Plan(), found, lambda _: placed, NOW) == (found, Plan())
+
+
+@pytest.mark.parametrize(
+    ("usd", "then", "opens"),
+    [
+        pytest.param("40", "0", True, id="the pod needs no machine then"),
+        pytest.param("40", "41", False, id="it needs one anyway"),
+        pytest.param("41", "0", False, id="the closed node is not cheaper than the machine"),
+    ],
+)
+def test_no_machine_is_launched_that_costs_more_than_a_closed_node_with_room(usd: str, then: str, opens: bool) -> None:
+    found, dear = closed(usd=usd), Plan(launches=(launch(price=Decimal(41)),), usd_per_hour=Decimal(41))
+    other = Plan(usd_per_hour=Decimal(then))
+    assert reopened(dear, found, lambda _: other, NOW) == ((opened(found), other) if opens else (found, dear))
+
+
+def for_hours(hours: int | None) -> dict[str, Any]:
+    """The fields of a pod that was created now and says that it runs so long."""
+    span = None if hours is None else timedelta(hours=hours)
+    return {"expected_duration": span, "created": NOW.timestamp()}
+
+
+BOUGHT = Plan(launches=(launch(price=Decimal(5), pods=("default/next",)),), usd_per_hour=Decimal(5))
+
+
+def onto_old(*keys: str) -> Callable[[Snapshot], Plan]:
+    """Plans that put the pods on `old` where it is open."""
+    there = Plan(placements=tuple(Placement(key, Target.EXISTING, "old") for key in keys))
+    return lambda found: BOUGHT if found.closing else there
+
+
+@pytest.mark.parametrize(
+    ("there", "waits", "opens"),
+    [(3, 2, True), (2, 2, True), (2, 3, False), (None, 2, False), (3, None, False)],
+)
+def test_a_node_opens_for_a_pod_that_ends_before_those_that_run_there(
+    there: int | None, waits: int | None, opens: bool
+) -> None:
+    found = closed(pods=(served(**for_hours(there)), pod("next", **for_hours(waits))))
+    make = onto_old("default/next")
+    assert reopened(BOUGHT, found, make, NOW) == ((opened(found), make(opened(found))) if opens else (found, BOUGHT))
+
+
+@pytest.mark.parametrize("late", [4, None])
+def test_a_node_stays_closed_if_kube_scheduler_may_put_a_pod_there_that_stays_longer(late: int | None) -> None:
+    pods = (served(**for_hours(3)), pod("next", **for_hours(2)), pod("late", **for_hours(late)))
+    assert reopened(BOUGHT, closed(pods=pods), onto_old("default/next"), NOW)[0].closing
+
+
+def test_a_pod_that_waits_has_all_its_time_before_it() -> None:
+    waited = for_hours(4) | {"created": NOW.timestamp() - 2 * 3600}
+    found = closed(pods=(served(**for_hours(3)), pod("next", **waited)))
+    assert reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing
+
+
+def test_nodes_that_no_pod_would_use_stay_closed() -> None:
+    pods = (served(**for_hours(3)), served("idle", on="n", **for_hours(3)), pod("next", **for_hours(2)))
+    found = replace(
+        closable(pods=pods, nodes=[node(), node("n")]), closing=FrozenMap({"old": Decimal(40), "n": Decimal(40)})
+    )
+    there = Plan(placements=(Placement("default/next", Target.EXISTING, "old"),))
+    after, plan = reopened(BOUGHT, found, lambda now: BOUGHT if "old" in now.closing else there, NOW)
+    assert (dict(after.closing), plan) == ({"n": Decimal(40)}, there)

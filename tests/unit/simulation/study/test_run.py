@@ -14,6 +14,7 @@ from autoscaler.report.study.outcome import Outcome
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import START, Run, run_all
 from autoscaler.simulation.study.task import Study, Variant
+from instance_catalog.dataclass import replace
 from providers.simulated.machines import Machine
 from tests.unit.simulation.study.builders import POOL, catalog, study, task
 
@@ -185,3 +186,11 @@ def test_a_closed_node_opens_for_pods_that_nothing_can_be_bought_for() -> None:
     spread = Run(crumbs(1), Variant("foreslice"), catalog()).outcome()
     found = Run(crumbs(1), Variant("closing"), catalog()).outcome()
     assert (found.usd, found.waits, found.nodes) == (spread.usd, spread.waits, spread.nodes)
+
+
+@pytest.mark.parametrize(("told", "nodes"), [(True, 1), (False, 2)])
+def test_a_closed_node_opens_for_a_pod_that_says_it_ends_sooner(told: bool, nodes: int) -> None:
+    long, short = task(0, 0, 7200, gpus=3), task(1, 600, 1200)
+    tasks = study(*(replace(found, told=told) for found in (long, short)))
+    found = Run(tasks, Variant("closing"), catalog()).outcome()
+    assert (found.launched, found.finished) == (nodes, 2)
