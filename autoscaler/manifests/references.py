@@ -32,6 +32,13 @@ RENDERED: Final = (
 # By which a pod says which machine it needs.
 _CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
 _NO_RUNTIME: Final = "its model has neither modelFormat nor runtime"
+# Workloads whose pods are all of spec.template: those of Kubernetes, OpenKruise, Argo, Kubeflow and Agones.
+_OF_ONE_TEMPLATE: Final = frozenset(
+    {
+        *("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"),
+        *("CloneSet", "GameServer", "Notebook", "Rollout"),
+    }
+)
 _FINISHED = ("Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers")
 
@@ -213,7 +220,9 @@ def pods_in(fields: Fields) -> Iterator[Fields]:
             replicas = spec.child(TRAINING_JOBS[kind])
             for name in replicas.names():
                 yield replicas.child(name).child("template")
-        case "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet" | "DaemonSet" | "Job":
+        case "Fleet":
+            yield spec.child("template").child("spec").child("template")
+        case kind if kind in _OF_ONE_TEMPLATE or (kind == "Service" and "template" in spec):  # the latter of Knative
             yield spec.child("template")
 
 
