@@ -17,6 +17,8 @@ DRIVER: Final = "gpu.nvidia.com"
 CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
 CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 _API_VERSION: Final = "resource.nvidia.com/v1beta1"
+# kubernetes-sigs/dra-example-driver, api/example.com/resource/gpu/v1alpha1, and its class gpu.example.com.
+_EXAMPLE_GROUP: Final = "gpu.resource.example.com/"
 _INTERVALS: Final = ("Default", "Short", "Medium", "Long")
 _MPS_FIELDS: Final = (
     "defaultActiveThreadPercentage",
@@ -64,7 +66,12 @@ def strategy(parameters: str) -> str:
 def _problems(config: Mapping[str, Any]) -> Iterator[str]:
     version, kind = config.get("apiVersion"), config.get("kind")
     kinds = (*_SHARING, *_OTHER_FIELDS)
-    if version != _API_VERSION:
+    if isinstance(version, str) and version.startswith(_EXAMPLE_GROUP):
+        yield (
+            f"apiVersion is {version}, which is for the example driver of Kubernetes: for its devices, claim class "
+            "gpu.example.com; for NVIDIA's GPUs, drop spec.devices.config"
+        )
+    elif version != _API_VERSION:
         yield f"apiVersion is {version or 'missing'}; the driver reads {_API_VERSION}"
     elif kind not in kinds:
         yield f"kind is {kind or 'missing'}; the driver reads {', '.join(kinds)}"

@@ -79,3 +79,10 @@ def test_what_the_driver_refuses(parameters: str, problem: str) -> None:
 def test_the_strategy_of_a_configuration() -> None:
     assert strategy(config(mps())) == "MPS"
     assert [strategy(text) for text in (config(), "{", "[]", config([]), config({"strategy": 1}))] == [""] * 5
+
+
+def test_a_configuration_of_the_example_driver_is_named_as_such() -> None:
+    said = refused('{"apiVersion": "gpu.resource.example.com/v1alpha1", "kind": "GpuConfig"}')
+    assert "is for the example driver of Kubernetes" in said
+    assert "claim class gpu.example.com" in said
+    assert "drop spec.devices.config" in said
