@@ -231,8 +231,14 @@ def _gpus(container: Container) -> list[Quantity]:
 
 
 def _of_model(pod: Pod) -> Container | None:
-    """Of its containers with GPUs that which names the largest model."""
-    found = (one for one in pod.containers if one.model_billions is not None and (one.claims or _gpus(one)))
+    """Of its containers with GPUs that which names the largest model. One with a part of it counts only where the pods
+    that have the rest are known."""
+    known = _sharing(pod) != pod.key
+    found = (
+        one
+        for one in pod.containers
+        if one.model_billions is not None and (known or not one.model_spread) and (one.claims or _gpus(one))
+    )
     return max(found, key=lambda one: one.model_billions or 0, default=None)
 
 

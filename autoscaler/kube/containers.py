@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container, HostPort
@@ -49,10 +49,10 @@ _SMALLER: Final = re.compile(
     # the architecture of V3, and its card was not read.
     r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
-# One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun, and of Transformers.
-_SPREAD: Final = re.compile(
-    r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr|cpu[-_]offload|offload_folder"
-)
+# Not all of the weights are on GPUs: options of vLLM and of Transformers.
+_OFFLOADED: Final = re.compile(r"(?i)cpu[-_]offload|offload_folder")
+# One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun.
+_SPREAD: Final = re.compile(r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr")
 # Programs that serve models, and their specific options.
 _SERVER: Final = re.compile(
     r"(?i)vllm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
@@ -88,7 +88,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
     fields.ignore(*_IGNORED)
     resources = fields.child("resources")
     limits, requests = _amounts(resources)
-    billions, serves, bfloat16 = _model(fields)
+    model = _model(fields)
     container = Container(
         name=fields.required("name"),
         requests=FrozenMap({**limits, **requests}),  # a limit without a request is one (the API server's default)
@@ -96,9 +96,10 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
         image=fields.text("image"),
-        model_billions=billions,
-        serves_model=serves,
-        vllm_bfloat16=bfloat16,
+        model_billions=model.billions,
+        model_spread=model.spread,
+        serves_model=model.serves,
+        vllm_bfloat16=model.bfloat16,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -114,10 +115,18 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-def _model(fields: Fields) -> tuple[float | None, bool, bool]:
+class _Model(NamedTuple):
+    billions: float | None = None
+    spread: bool = False
+    serves: bool = False
+    bfloat16: bool = False
+
+
+def _model(fields: Fields) -> _Model:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
-    name with its size, such as Qwen3-32B; whether a model server loads it; and whether that is vLLM with bfloat16. None
-    if they name no model, or if its weights have fewer than 16 bits or are not all on its GPUs."""
+    name with its size, such as Qwen3-32B; if other pods may have a part of it; if a model server loads it; and if that
+    is vLLM with bfloat16. None if they name no model, or if its weights have fewer than 16 bits or are not all on
+    GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -128,16 +137,16 @@ def _model(fields: Fields) -> tuple[float | None, bool, bool]:
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> tuple[float | None, bool, bool]:
+def _read(text: str) -> _Model:
     """The same for their text, which pods of one workload share."""
-    if not _SIZE.search(text) or _SMALLER.search(text) or _SPREAD.search(text):
-        return None, False, False
+    if not _SIZE.search(text) or _SMALLER.search(text) or _OFFLOADED.search(text):
+        return _Model()
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
-    return billions, serves and not _OWN_SHARE.search(text), bfloat16
+    return _Model(billions, bool(_SPREAD.search(text)), serves and not _OWN_SHARE.search(text), bfloat16)
 
 
 def _texts(fields: Fields) -> Iterator[str]:

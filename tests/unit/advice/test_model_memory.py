@@ -115,6 +115,19 @@ def test_pods_that_divide_a_model_count_together() -> None:
     assert large.gpus == "2 × T4 of its group"
 
 
+def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
+    def spread(name: str, **fields: object) -> Pod:
+        found = serving(32, name, **fields)
+        return replace(found, containers=tuple(replace(one, model_spread=True) for one in found.containers))
+
+    assert told(given(spread("a"))) is None  # the others may be anywhere
+    assert told(given(spread("a", owner="Deployment/serve"))) is None
+    group = [spread(name, gang=GangRef("default", "g")) for name in ("a", "b")]
+    found = told(replace(given(*group), gangs=gang("g", 2)))
+    assert found is not None
+    assert (found.gpus, found.surely) == ("2 × T4 of its group", True)
+
+
 def test_a_pool_that_has_no_such_gpu() -> None:
     small = CapacityPool("gpu", requirements=(Requirement(labels.ACCELERATOR, "In", ("nvidia-t4",)),))
     found = told(given(serving(32), pools=(small,)))

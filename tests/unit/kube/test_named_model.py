@@ -23,7 +23,7 @@ from autoscaler.kube.fields import Fields
         ({"args": ["--model=deepseek-ai/DeepSeek-R1-671B"]}, None),  # published in FP8
         ({"args": ["--model=org/Kimi-K3-1000B"]}, None),  # published in MXFP4
         ({"args": ["--model=deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"]}, 32),
-        ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, None),
+        ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, 70),
         ({"args": ["--model=org/Llama-3.1-70B", "--cpu-offload-gb", "80"]}, None),
         ({}, None),
     ],
@@ -31,6 +31,19 @@ from autoscaler.kube.fields import Fields
 def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expected: float | None) -> None:
     found, _ = parse_container(Fields({"name": "c", **given}), init=False, host_network=False)
     assert found.model_billions == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "spread"),
+    [
+        ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, True),
+        ({"command": ["sh", "-c", "sglang --model-path /m/Qwen3-32B --dist-init-addr $(A):2 --nnodes 2"]}, True),
+        ({"args": ["--model=org/Llama-3.1-70B", "--tensor-parallel-size=2"]}, False),
+    ],
+)
+def test_options_with_which_other_pods_have_the_rest_of_a_model(given: dict[str, Any], spread: bool) -> None:
+    found, _ = parse_container(Fields({"name": "c", **given}), init=False, host_network=False)
+    assert found.model_spread == spread
 
 
 @pytest.mark.parametrize(
