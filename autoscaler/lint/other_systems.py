@@ -62,11 +62,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     )
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
     yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
-    yield from _of_first(snapshot, whole_by_share, whole_told)
-    yield from _of_first(snapshot, lambda pod: "" if whole_by_share(pod) else shared_resource(pod), shared_told)
-    had = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
-    labelled = {f"{key}={value}" for given_labels in had for key, value in given_labels.items()}
-    yield from _of_first(snapshot, partial(sharing_label, had=labelled), sharing_told)
+    yield from _parts_of_gpus(snapshot)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))
@@ -95,6 +91,14 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     for key in MODEL_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
         yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
+
+
+def _parts_of_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    yield from _of_first(snapshot, whole_by_share, whole_told)
+    yield from _of_first(snapshot, lambda pod: "" if whole_by_share(pod) else shared_resource(pod), shared_told)
+    given = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
+    had = {f"{key}={value}" for labels_of in given for key, value in labels_of.items()}
+    yield from _of_first(snapshot, partial(sharing_label, had=had), sharing_told)
 
 
 def _of_first(

@@ -329,22 +329,6 @@ def test_what_device_plugins_hand_out_widens_the_scope() -> None:
     assert advice(snapshot([pod("p")]), catalog=catalog) == ()
 
 
-@pytest.mark.parametrize(
-    ("shares", "asked"),
-    [
-        ({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 100}, "nvidia.com/gpu alone"),
-        ({"nvidia.com/gpu.shared": 1}, "nvidia.com/gpu 1"),
-    ],
-)
-def test_a_part_of_a_gpu_is_planned_as_a_whole_one(shares: dict[str, int], asked: str) -> None:
-    wants = FrozenMap({name: Quantity.of(amount) for name, amount in shares.items()})
-    served = (replace(GPU, extended_resource_name="nvidia.com/gpu"),)
-    given = replace(snapshot([replace(pod("p"), containers=(Container("c", wants),))]), classes=served)
-    (found, *_) = lines(given)
-    parts = [name for name in shares if name != "nvidia.com/gpu"]
-    assert found.startswith(f"pod default/p: request {asked} instead of {parts[0]}, for whole GPUs → 1 × ")
-
-
 def test_a_pod_is_not_worth_a_node_for_its_network_card_alone() -> None:
     wants = FrozenMap({"cpu": Quantity.of(1), "vpc.amazonaws.com/efa": Quantity.of(1)})
     given = snapshot([replace(pod("p"), containers=(Container("c", wants),))])
