@@ -46,6 +46,7 @@ _NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labe
 _GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
 _ANYTHING = "true"  # of a label that only has to be there
 _GROUP = "NAME"  # of a group of nodes that people name
+_ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
@@ -203,13 +204,15 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
         named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
         requirements = tuple(machine_meant(labels, pool, asked))
+        stays = () if any(r.key in _ABOUT_CLOUDS for r in requirements) else in_cloud_of_images(asked, pool)
         facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
         if read := tuple(
             value for key, value in labels.items() if key in _GROUPS_PER_TYPE and is_read(key, value, asked)
         ):
             facts["read"] = read
         labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
-        yield Change.together(*(_requiring(pool, r) for r in requirements), labelled, *leaving_others(asked))
+        machine_changes = (_requiring(pool, r) for r in requirements)
+        yield Change.together(*machine_changes, *stays, labelled, *leaving_others(asked))
 
 
 def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
@@ -235,6 +238,15 @@ def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]
     cards = accelerators_of_images(asked.pod)
     if pool.implicit and cards in asked.pod.required_values({known.ACCELERATOR}):
         yield _requiring(pool, Requirement(known.ACCELERATOR, "In", cards))
+
+
+def in_cloud_of_images(asked: Situation, pool: CapacityPool) -> tuple[Change, ...]:
+    """Only machines of the cloud in whose registry the pods' images are, in a pool that somebody has yet to create: a
+    plan without pools stays in that cloud, and one with pools buys where these say."""
+    clouds = tuple(asked.registries)
+    if not pool.implicit or len(clouds) != 1 or asked.where.clouds:
+        return ()
+    return (_requiring(pool, Requirement(known.CLOUD, "In", clouds)),)
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:

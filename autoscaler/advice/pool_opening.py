@@ -14,6 +14,7 @@ from autoscaler.advice.pod_changes import leaving_others, missing_volumes
 from autoscaler.advice.pool_changes import (
     add_labels,
     add_scheduler,
+    in_cloud_of_images,
     on_cards_of_images,
     one_host_each,
     set_drivers,
@@ -46,7 +47,8 @@ def openings(asked: Situation) -> Iterator[Change]:
         serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
         if not serving:
             continue
-        serving = (*serving, *on_cards_of_images(asked, pool))
+        stays = () if labelling else in_cloud_of_images(asked, pool)
+        serving = (*serving, *on_cards_of_images(asked, pool), *stays)
         labelling = labelling or tuple(leaving_others(asked))
         if hosts := tuple(one_host_each(asked, pool)):
             yield Change.together(*serving, *hosts, *labelling, *volumes, *plugins)

@@ -119,8 +119,12 @@ class Situation:
             if name in self.catalog.types
         }
         volumes = clouds_of_volumes(self.pods, self.snapshot)
-        registries = {cloud_of_name(image) for image in images} - {""}
-        return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys() | registries
+        return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys() | self.registries
+
+    @cached_property
+    def registries(self) -> frozenset[str]:
+        """The clouds in whose registries the images of the pod are."""
+        return frozenset(cloud_of_name(container.image) for container in self.pod.containers) - {""}
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:
         """Keys of the claims of these pods that ask for the same: those made from one template change together."""

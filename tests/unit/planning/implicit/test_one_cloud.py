@@ -87,6 +87,17 @@ def test_what_a_change_promises_is_of_the_cloud_whose_registry_has_the_image() -
         found = advise(named, there, CATALOG, plan_for(there, CATALOG, policy, NOW), policy, NOW, most=1)
         launched = [ref.instance_type for entry in found for ref, _ in entry.result.launches]
         assert {CATALOG.types[name].cloud for name in launched} == {cloud}, image
+        # A plan with pools buys where these say, so the pool of the change has to say it.
+        required = [
+            part.detail.get("value") for part in found[0].change.parts if part.detail.get("key") == labels.CLOUD
+        ]
+        assert required == (["aws"] if cloud == "aws" else [])
+    ignored = replace(named, scheduler_name="volcano", node_selector=FrozenMap())
+    there = replace(state, pods=(ignored,))
+    (found,) = advise(ignored, there, CATALOG, plan_for(there, CATALOG, policy, NOW), policy, NOW, most=1)
+    assert [part.detail.get("value") for part in found.change.parts if part.detail.get("key") == labels.CLOUD] == [
+        "aws"
+    ]
 
 
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
