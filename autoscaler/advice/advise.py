@@ -6,10 +6,11 @@ The work is bounded by a number of plans, not by time, so the same question gets
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from itertools import combinations
+from itertools import chain, combinations
+from typing import TypeAlias
 
 from autoscaler.advice.bought_capacity import capacity_blocks
 from autoscaler.advice.change import Change, ChangeKind
@@ -18,6 +19,7 @@ from autoscaler.advice.claim_changes import (
     counts,
     device_tolerations,
     dropped_conditions,
+    refused_configs,
     renamed_capacities,
 )
 from autoscaler.advice.disks import larger_disks
@@ -328,36 +330,29 @@ def _gives_up(change: Change, found: Change) -> bool:
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
     """The changes that may help, smallest first. Lazy, because some need a plan to find out how much would help."""
-    yield from tolerations(asked)
-    yield from device_tolerations(asked)
-    yield from unconsumed_requests(asked)
-    yield from capacity_types(asked)
-    yield from allowed_types(asked)
-    yield from parts_of_cards(asked)
-    yield from volume_claims(asked)
+    yield from chain.from_iterable(search(asked) for search in _ALLOWING)
     yield from _limits(asked, trials, budget)
-    yield from openings(asked)
-    yield from plugins(asked)
-    yield from rewritten_selectors(asked)
-    yield from renamed_capacities(asked)
-    yield from renamed_types(asked)
-    yield from labels_of_auto_mode(asked)
-    yield from feature_discovery(asked)
-    yield from renamed_products(asked)
-    yield from renamed_models(asked)
-    yield from nearest_models(asked)
-    yield from whole_gpus(asked)
+    yield from chain.from_iterable(search(asked) for search in _REWORDING)
     yield from _requests(asked, trials, budget)
-    yield from counts(asked)
-    yield from driver_profiles(asked)
-    yield from node_labels(asked)
-    yield from prices(asked)
-    yield from capacity_blocks(asked)
-    yield from node_selectors(asked)
-    yield from requirements(asked)
-    yield from elsewhere(asked)
+    yield from chain.from_iterable(search(asked) for search in _GIVING_UP)
     yield from (staying_in_cloud(change, asked) for change in dropped_conditions(asked))
     yield from constraints(asked)
+
+
+# What they yield allows something, says the same in other words, or gives up something.
+_Searches: TypeAlias = tuple[Callable[[Situation], Iterator[Change]], ...]
+_ALLOWING: _Searches = (
+    *(tolerations, device_tolerations, unconsumed_requests, capacity_types, allowed_types, parts_of_cards),
+    volume_claims,
+)
+_REWORDING: _Searches = (
+    *(openings, plugins, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
+    *(feature_discovery, renamed_products, renamed_models, nearest_models, whole_gpus, refused_configs),
+)
+_GIVING_UP: _Searches = (
+    *(counts, driver_profiles, node_labels, prices, capacity_blocks, node_selectors, requirements),
+    elsewhere,
+)
 
 
 def _limits(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:

@@ -203,3 +203,12 @@ def constraints(asked: Situation) -> Iterator[Change]:
 
 def _texts(value: object) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
+
+
+def refused_configs(asked: Situation) -> Iterator[Change]:
+    """Claims without the configuration that the driver refuses."""
+    if Code.PREPARE_REFUSED not in asked.codes:
+        return
+    for claim in (claim for claim in asked.claims if claim.config):
+        edit = on_claims(asked.like(claim), lambda claim: replace(claim, config=()))
+        yield Change.of(ChangeKind.DROP_CONFIG, f"claim {claim.key}", edit)

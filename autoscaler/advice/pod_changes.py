@@ -11,6 +11,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ec2_name, unknown_type
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
+from autoscaler.lint.tpu_advice import part_of_slice
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
@@ -178,6 +179,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) or types_of_images(asked.pod) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
+    lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))

@@ -43,7 +43,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.model_texts import old_text, small_text
-from autoscaler.report.tables.plan_summary import given_of
+from autoscaler.report.tables.given import given_of
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic

@@ -61,7 +61,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
         unbought, lambda pod: labels.HAMI_USE_DEVICE if labels.HAMI_USE_DEVICE in pod.annotations else "", _pinned
     )
     yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
-    yield from _of_first(snapshot, _formed_slice, _dynamic_slice)
+    yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
     yield from _parts_of_gpus(snapshot)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
@@ -157,13 +157,17 @@ def _formed_slice(pod: Pod) -> str:
     return pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, "")
 
 
-def _dynamic_slice(topology: str) -> tuple[tuple[str, ...], str, str]:
+def _dynamic_slice(topology: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    single = any(topology in (machine.topology, *machine.slice_topologies) for machine in catalog)
+    step = (
+        "; or, for a slice that one node pool holds, drop the annotation, and select nothing of dynamic slices but "
+        + labels.GKE_TPU_TOPOLOGY
+    )
     return (
         ("metadata", "annotations", labels.FORMED_SLICE_TOPOLOGY),
         f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it from existing node pools, "
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
-        "make these node pools as GKE's page on dynamic slicing says; or, for a slice that one node pool holds, drop "
-        f"the annotation, and select nothing of dynamic slices but {labels.GKE_TPU_TOPOLOGY}",
+        f"make these node pools as GKE's page on dynamic slicing says{step if single else ''}",
     )
 
 

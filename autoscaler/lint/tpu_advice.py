@@ -106,6 +106,12 @@ def hosts_meant(pod: Pod, pods: Iterable[Pod], catalog: Catalog) -> tuple[str, .
     return tuple(sorted(one.name for one in machines if one.device_count == wanted and one.accelerator in whole))
 
 
+def part_of_slice(pod: Pod) -> bool:
+    """True if the topology that it selects has more chips than it requests: other pods have the rest of the slice."""
+    topology = _topology(pod)
+    return 0 < chips(pod) < prod(int(side) for side in topology.split("x")) if topology else False
+
+
 def chips(pod: Pod) -> int:
     """The number of chips that its containers request."""
     return int(sum(c.requests[TPU].value for c in pod.containers if TPU in c.requests))

@@ -50,6 +50,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
     ),
+    ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
     ChangeKind.WHOLE_GPUS: "request {instead} instead of {resources}, for whole GPUs",
     ChangeKind.NEAREST_MODEL: (
         "require {label} In [{accelerators}], the nearest in the catalog, instead of {key} In [{was}], which no "

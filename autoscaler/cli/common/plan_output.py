@@ -13,7 +13,8 @@ from autoscaler.cli.common.terminal import styled
 from autoscaler.model.plan import Plan
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.printable import one_line
-from autoscaler.report.tables.plan_summary import Given, Line, left_out_table, summary_of
+from autoscaler.report.tables.given import Given
+from autoscaler.report.tables.plan_summary import Line, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
 
 FORMS: Final = ("wide", "name", "markdown")

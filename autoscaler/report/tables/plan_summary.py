@@ -12,11 +12,11 @@ from typing import Final
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
+from autoscaler.report.tables.given import WITH_POOLS, Given, nothing_pending
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.tables.shortages import none_of_it, shortage_text
 from autoscaler.report.words import counted, few, money, ready_text
@@ -53,8 +53,10 @@ _NOT_ASKED_FOR: Final = frozenset(
 )
 # Of these, the types that no plan offers unless a pool or a catalog of one's own says so.
 _NOT_OFFERED: Final = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
-# Reasons because of other pods do not show which machine is near.
-_NEVER_NEAR: Final = _NOT_ASKED_FOR | {Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD}
+# Reasons because of other pods, or of a driver's configuration, do not show which machine is near.
+_NEVER_NEAR: Final = _NOT_ASKED_FOR | {
+    *(Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.PREPARE_REFUSED)
+}
 # Smaller gaps to the lower bound are not worth a line.
 _TOLD_ABOVE: Final = Decimal("0.0005")
 
@@ -67,31 +69,7 @@ class Line:
     level: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The input of a plan, as far as its first lines speak of it.
-
-    `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
-    are not given; `incomplete`: the number of objects that look like patches.
-    """
-
-    pools: bool = True
-    daemons: bool = False
-    elsewhere: tuple[str, ...] = ()
-    incomplete: int = 0
-
-
-_WITH_POOLS: Final = Given()
-
-
-def given_of(snapshot: Snapshot, incomplete: int = 0) -> Given:
-    """The pools, DaemonSets and pods of a snapshot. `incomplete`: see Given."""
-    nodes = {None, *(node.name for node in snapshot.nodes)}
-    elsewhere = tuple(pod.key for pod in snapshot.pods if pod.node_name not in nodes)
-    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete)
-
-
-def summary_of(plan: Plan, given: Given = _WITH_POOLS) -> list[Line]:
+def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
     """The first lines: the totals, every warning, every ignored pod."""
     nodes = len(plan.launches)
     price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
@@ -116,7 +94,7 @@ def summary_of(plan: Plan, given: Given = _WITH_POOLS) -> list[Line]:
         )
     lines += map(Line, dict.fromkeys(_ready_lines(plan)))
     if not (plan.placements or plan.left_out or plan.outside):
-        lines += map(Line, _nothing_pending(given))
+        lines += map(Line, nothing_pending(given))
     if nodes and not given.pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
@@ -126,20 +104,6 @@ def summary_of(plan: Plan, given: Given = _WITH_POOLS) -> list[Line]:
     lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
-
-
-def _nothing_pending(given: Given) -> Iterator[str]:
-    """What the input holds instead of pending pods, and what to give."""
-    if given.elsewhere:
-        have = "already has a node" if len(given.elsewhere) == 1 else "already have nodes"
-        yield (
-            f"there are no pending pods: {few(given.elsewhere)} {have} (spec.nodeName); to plan for a new copy, delete "
-            "spec.nodeName and status, or give the workload that makes it"
-        )
-    else:
-        yield "there are no pending pods: give pods, or workloads that make pods, with their claims"
-    if given.daemons:
-        yield "pods of a DaemonSet open no nodes: they run on those that others need"
 
 
 def _asking(outside: Sequence[LeftOut]) -> str:

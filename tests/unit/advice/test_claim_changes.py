@@ -7,7 +7,7 @@ import pytest
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines, result_text
@@ -77,3 +77,15 @@ def test_what_one_cloud_publishes_leads_to_no_machine_of_another(reads: str, exp
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert [ref.instance_type for entry in found for ref, _ in entry.result.launches] == expected
     assert all("foreslice.dev/cloud In [gcp]" in line for line in advice_lines(found) if "networkName" in line)
+
+
+def test_a_claim_without_the_configuration_that_its_driver_refuses() -> None:
+    config = ClaimConfig(
+        (), "gpu.nvidia.com", '{"apiVersion": "gpu.resource.example.com/v1alpha1", "kind": "GpuConfig"}'
+    )
+    given, catalog = snapshot([pod("p", "c")], [replace(claim("c"), config=(config,))]), shipped("g6.xlarge")
+    policy = Policy(considered=100)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert [line.partition(" (")[0] for line in advice_lines(found)] == [
+        "claim default/c: drop spec.devices.config, which its driver refuses → 1 × g6.xlarge"
+    ]

@@ -50,6 +50,13 @@ def test_a_slice_that_gke_forms() -> None:
     assert "slice controller" in found.message
 
 
+@pytest.mark.parametrize(("topology", "single"), [("4x4x4", True), ("4x12x16", False)])
+def test_one_node_pool_is_named_where_it_holds_such_a_slice(topology: str, single: bool) -> None:
+    catalog, whole = shipped("tpu7x-standard-4t"), FrozenMap({"cloud.google.com/gke-tpu-slice-topology": topology})
+    (found,) = foreign_advice(snapshot([replace(pod("p"), annotations=whole)]), catalog)
+    assert ("or, for a slice that one node pool holds" in found.next_step) == single
+
+
 @pytest.mark.parametrize(
     ("resource", "system"),
     [

@@ -14,7 +14,8 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.plan_summary import Given, given_of, left_out_lines, left_out_table, summary_of
+from autoscaler.report.tables.given import Given, given_of
+from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
