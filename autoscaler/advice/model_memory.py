@@ -232,14 +232,17 @@ def _gpus(container: Container) -> list[Quantity]:
 
 def _of_model(pod: Pod) -> Container | None:
     """Of its containers with GPUs that which names the largest model. One with a part of it counts only where the pods
-    that have the rest are known."""
+    that have the rest are known. If none names one, a client in the pod says what the only server there has."""
     known = _sharing(pod) != pod.key
-    found = (
-        one
-        for one in pod.containers
-        if one.model_billions is not None and (known or not one.model_spread) and (one.claims or _gpus(one))
-    )
-    return max(found, key=lambda one: one.model_billions or 0, default=None)
+    servers = [one for one in pod.containers if one.claims or _gpus(one)]
+    named = (one for one in servers if one.model_billions is not None and (known or not one.model_spread))
+    if (largest := max(named, key=lambda one: one.model_billions or 0, default=None)) is not None:
+        return largest
+    clients = [one for one in pod.containers if one.model_beside and one not in servers]
+    if len(servers) != 1 or not clients or servers[0].quantized or servers[0].model_billions is not None:
+        return None
+    billions = max(one.model_billions or 0 for one in clients)
+    return replace(servers[0], model_billions=billions, serves_model=True)
 
 
 def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:

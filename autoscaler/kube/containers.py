@@ -53,6 +53,8 @@ _SMALLER: Final = re.compile(
 _OFFLOADED: Final = re.compile(r"(?i)cpu[-_]offload|offload_folder")
 # One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun.
 _SPREAD: Final = re.compile(r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr")
+# An address of a server in the same pod.
+_BESIDE: Final = re.compile(r"https?://(?:127\.0\.0\.1|localhost)\b")
 # Programs that serve models, and their specific options.
 _SERVER: Final = re.compile(
     r"(?i)vllm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
@@ -98,6 +100,8 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         image=fields.text("image"),
         model_billions=model.billions,
         model_spread=model.spread,
+        model_beside=model.beside,
+        quantized=model.quantized,
         serves_model=model.serves,
         vllm_bfloat16=model.bfloat16,
         restarts_all=any(
@@ -118,15 +122,17 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
 class _Model(NamedTuple):
     billions: float | None = None
     spread: bool = False
+    beside: bool = False
+    quantized: bool = False
     serves: bool = False
     bfloat16: bool = False
 
 
 def _model(fields: Fields) -> _Model:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
-    name with its size, such as Qwen3-32B; if other pods may have a part of it; if a model server loads it; and if that
-    is vLLM with bfloat16. None if they name no model, or if its weights have fewer than 16 bits or are not all on
-    GPUs."""
+    name with its size, such as Qwen3-32B; if other pods may have a part of it; if it asks a server in its own pod for
+    it; if they speak of fewer than 16 bits; if a model server loads it; and if that is vLLM with bfloat16. None if they
+    name no model, or if its weights have fewer than 16 bits or are not all on GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -139,14 +145,16 @@ def _model(fields: Fields) -> _Model:
 @lru_cache(maxsize=256)
 def _read(text: str) -> _Model:
     """The same for their text, which pods of one workload share."""
-    if not _SIZE.search(text) or _SMALLER.search(text) or _OFFLOADED.search(text):
-        return _Model()
+    quantized = bool(_SMALLER.search(text))
+    if not _SIZE.search(text) or quantized or _OFFLOADED.search(text):
+        return _Model(quantized=quantized)
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
-    return _Model(billions, bool(_SPREAD.search(text)), serves and not _OWN_SHARE.search(text), bfloat16)
+    spread, beside = bool(_SPREAD.search(text)), bool(_BESIDE.search(text))
+    return _Model(billions, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
 
 
 def _texts(fields: Fields) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.pod import Container, GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -116,7 +118,7 @@ def test_pods_that_divide_a_model_count_together() -> None:
 
 
 def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
-    def spread(name: str, **fields: object) -> Pod:
+    def spread(name: str, **fields: Any) -> Pod:
         found = serving(32, name, **fields)
         return replace(found, containers=tuple(replace(one, model_spread=True) for one in found.containers))
 
@@ -126,6 +128,27 @@ def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
     found = told(replace(given(*group), gangs=gang("g", 2)))
     assert found is not None
     assert (found.gpus, found.surely) == ("2 × T4 of its group", True)
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "warned"),
+    [
+        pytest.param({}, {"model_beside": True}, True, id="the server loads what its client asks for"),
+        pytest.param({"quantized": True}, {"model_beside": True}, False, id="in fewer bits"),
+        pytest.param({"model_spread": True, "model_billions": 70}, {"model_beside": True}, False, id="a part of it"),
+        pytest.param({}, {}, False, id="a client of a server elsewhere"),
+    ],
+)
+def test_a_client_in_the_pod_says_which_model_the_server_has(
+    server: dict[str, Any], client: dict[str, Any], warned: bool
+) -> None:
+    one = pod("p", "c-p")
+    containers = (
+        replace(one.containers[0], claims=("c-p",), **server),
+        Container("client", model_billions=32, **client),
+    )
+    found = told(given(replace(one, containers=containers)))
+    assert (found is not None and found.surely) == warned
 
 
 def test_a_pool_that_has_no_such_gpu() -> None:

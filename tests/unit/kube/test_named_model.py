@@ -112,3 +112,18 @@ def test_a_model_is_looked_for_in_the_first_4000_characters() -> None:
         given = {"name": "c", "command": ["sh", "-c", script]}
         found, _ = parse_container(Fields(given), init=False, host_network=False)
         assert found.model_billions == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "beside", "quantized"),
+    [
+        (["--url", "http://127.0.0.1:8000/v1", "--model", "Qwen3-8B"], True, False),
+        (["--url=http://localhost:8000/v1", "--model=Qwen3-8B"], True, False),
+        (["--url=http://vllm:8000/v1", "--model=Qwen3-8B"], False, False),
+        (["--model=Qwen3-8B-AWQ"], False, True),
+        (["--quantization=fp8"], False, True),
+    ],
+)
+def test_clients_of_a_server_in_the_pod_and_fewer_bits(arguments: list[str], beside: bool, quantized: bool) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": arguments}), init=False, host_network=False)
+    assert (found.model_beside, found.quantized) == (beside, quantized)
