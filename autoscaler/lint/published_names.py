@@ -55,7 +55,11 @@ class PublishedNames:
         kind, other = ("attribute", "capacity") if group == "attributes" else ("capacity", "attribute")
         if name in others:
             access = "device.capacity" if group == "attributes" else "device.attributes"
-            return f"{name} is no {kind} but a {other}", f'read {access}["{domain}"].{identifier}'
+            article = "an" if kind == "attribute" else "a"
+            return (
+                f"{name} is not {article} {kind} but {'a' if article == 'an' else 'an'} {other}",
+                f'read {access}["{domain}"].{identifier}',
+            )
         if name in self.releases:
             step = "a CapacityPool's `drivers` says which release its nodes run"
             return f"{kind} {name} is published by {self.releases[name]}, not by the assumed release", step

@@ -157,6 +157,6 @@ def test_a_script_cannot_end_the_message_before_the_nodes_own_part() -> None:
 @pytest.mark.parametrize("value", ["x --anonymous-auth=true", "x\nKUBELET_EXTRA_ARGS=--anonymous-auth=true", "a,b=c"])
 @pytest.mark.parametrize("kind", UserData)
 def test_what_was_injected_once_is_refused_with_the_place_to_correct(kind: UserData, value: str) -> None:
-    with pytest.raises(TemplateError, match="no value of label 'team'") as caught:
+    with pytest.raises(TemplateError, match="is not a value of label 'team'") as caught:
         made(kind, labels={"team": value}, text="#!/bin/sh\n" if kind is UserData.CUSTOM else "")
     assert "pool or the node template" in caught.value.next_step

@@ -16,7 +16,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
-from tests.builders import SMALL, claim, machine, plan, pod, snapshot, types
+from tests.builders import CATALOG, SMALL, claim, machine, plan, pod, snapshot, types
 
 ON_GKE = Requirement("cloud.google.com/gke-accelerator", "In", ("nvidia-l4",))
 
@@ -61,8 +61,8 @@ def test_what_drivers_cannot_be_predicted_on_is_computed_once_for_a_pool(monkeyp
 
     monkeypatch.setattr("autoscaler.planning.unusable_fields.unpredictable", why)
     pool = CapacityPool("gpu", drivers=("nvidia",), limits=Limits(nodes=1))
-    told = [unusable_fields(snapshot([], pools=(pool,)), SMALL) for _ in range(2)]
+    told = [unusable_fields(snapshot([], pools=(pool,)), CATALOG) for _ in range(2)]
     assert told[0] == told[1]
     assert len(asked) == len(set(asked)) == told[0][0].detail["types"]
     other = replace(pool, drivers=("nvidia-no-such",))
-    assert unusable_fields(snapshot([], pools=(other,)), SMALL) != told[0]
+    assert unusable_fields(snapshot([], pools=(other,)), CATALOG) != told[0]
