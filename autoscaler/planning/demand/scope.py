@@ -122,6 +122,9 @@ def _scope_refusal(
     pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
 ) -> Reason | None:
     scope, subject = pool.scope, f"pod {pod.key}"
+    if formed := pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, ""):
+        # GKE's controller forms the slice; single hosts that a plan launches are not connected as one.
+        return Reason.of(Code.OUT_OF_SCOPE, subject, formed=formed)
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in requested_resources(pod) if "/" in r}))
         if plugins and pool.of_karpenter:
@@ -135,8 +138,6 @@ def _scope_refusal(
             named["node"] = "an ordinary node"
         if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
             named = {"part": part}
-        if formed := pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, ""):
-            named = {"formed": formed}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)

@@ -52,12 +52,16 @@ def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy() -> None:
     assert "part of a GPU by annotation gpu-memory" in text_of(reason)
 
 
-def test_a_slice_that_somebody_else_forms_is_nothing_to_buy() -> None:
+@pytest.mark.parametrize(
+    "pools", [(), (ALL,), (replace(TEAM, scope=Scope(PodScope.SELECTED)),)], ids=["none", "all", "selected"]
+)
+def test_a_slice_that_somebody_else_forms_is_nothing_to_buy(pools: tuple[CapacityPool, ...]) -> None:
     chips = Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)}))
     formed = FrozenMap({labels.FORMED_SLICE_TOPOLOGY: "4x4x4"})
     asking = replace(pod("worker"), containers=(chips,), annotations=formed)
-    state = snapshot([asking])
+    state = replace(snapshot([asking]), pools=pools)
     found = plan(state)
+    assert found.launches == ()
     ((reason,),) = (entry.reasons for entry in found.outside)
     assert "asks for a TPU slice of 4x4x4, which GKE's slice controller forms" in text_of(reason)
     for catalog in (CATALOG, shipped("tpu7x-standard-4t")):
