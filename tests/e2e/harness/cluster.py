@@ -31,6 +31,7 @@ SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 CLASSES: Final = "/apis/resource.k8s.io/v1/deviceclasses"
 JOBS: Final = "/apis/batch/v1/namespaces/default/jobs"
 POD_GROUPS: Final = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"  # on a claim that is made from a template
 MERGE: Final = "application/merge-patch+json"
 # Where objects of manifests go. Kinds of others have no controller here, so creating them would change nothing.
 PLACES: Final = {
@@ -98,15 +99,20 @@ class Cluster:
         """Until there are `count` pods and every claim made from a template exists."""
 
         def complete() -> bool:
-            pods = self.pods()
-            return len(pods) == count and all(_claims_made(pod) for pod in pods)
+            pods, claims = self.pods(), self._list(CLAIMS)
+            return len(pods) == count and all(len(_made_for(pod, claims)) == _asked_of_templates(pod) for pod in pods)
 
         self.control_plane.wait_until(complete, f"{count} pods with their claims", found=self.outline)
         return self.pods()
 
     def nominate(self, pod: Json, node: str) -> None:
-        """Say where a pod was planned, as the autoscaler does."""
-        patch = {"status": {"nominatedNodeName": node}}
+        """Say where a pod was planned, as the autoscaler does.
+
+        Also writes the names of the pod's claims. Kubernetes before 1.37 applies the names of new claims only, and so
+        drops those of the others when its cache is behind, again and again (kubernetes/kubernetes#138407); names that
+        somebody else wrote as well stay.
+        """
+        patch = {"status": {"nominatedNodeName": node, "resourceClaimStatuses": _made_for(pod, self._list(CLAIMS))}}
         self.call("PATCH", f"{PODS}/{pod['metadata']['name']}/status", patch, kind=MERGE)
 
     def wait_until_bound(self, count: int) -> list[Json]:
@@ -227,9 +233,19 @@ def _named(entry: Json) -> bool:
     return "resourceClaimName" in entry
 
 
-def _claims_made(pod: Json) -> bool:
-    asked = sum("resourceClaimTemplateName" in entry for entry in pod["spec"].get("resourceClaims", ()))
-    return len(pod.get("status", {}).get("resourceClaimStatuses", ())) == asked
+def _asked_of_templates(pod: Json) -> int:
+    return sum("resourceClaimTemplateName" in entry for entry in pod["spec"].get("resourceClaims", ()))
+
+
+def _made_for(pod: Json, claims: Iterable[Json]) -> list[Json]:
+    """The claims made from templates for the pod, as entries of its `status.resourceClaimStatuses`."""
+    uid = pod["metadata"]["uid"]
+    own = (c["metadata"] for c in claims if any(o["uid"] == uid for o in c["metadata"].get("ownerReferences", ())))
+    return [
+        {"name": entry, "resourceClaimName": metadata["name"]}
+        for metadata in own
+        if (entry := metadata.get("annotations", {}).get(POD_CLAIM))
+    ]
 
 
 def _refusal(pod: Json) -> tuple[str, str] | None:
