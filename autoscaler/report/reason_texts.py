@@ -12,6 +12,11 @@ from instance_catalog.kubernetes.labels import CHECKPOINT_INTERVAL
 
 # For a machine that would have IMEX channels, of which no container would get one.
 NO_LINK: Final = "no {needs}, without which NVIDIA's driver gives a container no IMEX channel"
+NAME_DROPPED: Final = (
+    "claim {dropped} was created from template {template}, and the pod's status does not name it: "
+    "kube-controller-manager before Kubernetes 1.37 can drop such names again and again "
+    "(kubernetes/kubernetes#138407); delete the pod so that its controller makes a new one, or upgrade Kubernetes"
+)
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.NEEDS_RESERVATION: (

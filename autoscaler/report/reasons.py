@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
-from autoscaler.report.reason_texts import NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
+from autoscaler.report.reason_texts import NAME_DROPPED, NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
 from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
@@ -55,7 +55,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.SELECTOR_INVALID: ("{expression} does not compile: {message}", "a selector does not compile"),
     Code.CLASS_NOT_FOUND: ("there is no DeviceClass {device_class}", "the DeviceClass does not exist"),
     Code.CLAIM_NOT_FOUND: ("there is no ResourceClaim {claim}", "does not exist"),
-    Code.CLAIM_NOT_CREATED: ("the claim was not created from template {template} yet", "was not created yet"),
+    Code.CLAIM_NOT_CREATED: (NAME_DROPPED, "the claim was not created from template {template} yet", "not created yet"),
     Code.CLAIM_NOT_OWNED: ("was not created for pod {pod}", "was created for another pod"),
     Code.POD_GROUP_NOT_FOUND: ("does not exist, and pod {pod} waits for it", "does not exist"),
     Code.TOO_MANY_DEVICES: ("{wanted} devices exceed the limit of {limit} per claim", "exceeds 32 devices per claim"),

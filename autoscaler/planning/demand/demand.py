@@ -15,7 +15,7 @@ from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.capacity import KNOWN_SCHEDULERS
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import ENDS_REQUEST, consumed_request, consuming_key, named_class
 from autoscaler.model.snapshot import Snapshot
@@ -158,7 +158,7 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
         yield Reason.of(Code.NOMINATED, subject, node=pod.nominated_node)
     for entry in pod.claims:
         if entry.claim is None:
-            yield Reason.of(Code.CLAIM_NOT_CREATED, subject, entry=entry.name, template=entry.template or "")
+            yield _not_created(pod, entry, snapshot)
         elif entry.claim and f"{pod.namespace}/{entry.claim}" not in snapshot.claims:
             yield Reason.of(Code.CLAIM_NOT_FOUND, subject, claim=f"{pod.namespace}/{entry.claim}")
     if pod.volumes:
@@ -170,6 +170,21 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
         yield Reason.of(Code.GANG_INCOMPLETE, f"gang {pod.gang.key}", wanted="its group object", placed=0)
     for feature in gang.unsupported if gang else ():
         yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
+
+
+def _not_created(pod: Pod, entry: PodClaim, snapshot: Snapshot) -> Reason:
+    """The claim of a template does not exist, or kube-controller-manager dropped its name from the pod's status.
+
+    The latter happens before Kubernetes 1.37, to pods with several templates (kubernetes/kubernetes#138407): some names
+    are there, and others not, alternately.
+    """
+    why = partial(Reason.of, Code.CLAIM_NOT_CREATED, f"pod {pod.key}", entry=entry.name, template=entry.template or "")
+    named = {each.claim for each in pod.claims if each.template and each.claim}
+    if not named:  # only now, because looking through all claims takes time
+        return why()
+    own = (claim for claim in snapshot.claims.values() if pod.uid and claim.controller == pod.uid)
+    dropped = tuple(sorted(c.key for c in own if c.name not in named and c.name.startswith(f"{pod.name}-{entry.name}")))
+    return why(dropped=dropped) if dropped else why()
 
 
 def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:

@@ -13,7 +13,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
@@ -263,6 +263,18 @@ def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> N
     state = snapshot([no_claim, alone], [claim("c")], gangs=gang("g", 2))
     assert [reason.code for reason in why_pending(no_claim, state)] == [Code.CLAIM_NOT_FOUND]
     assert [reason.code for reason in why_pending(alone, state)] == [Code.GANG_INCOMPLETE]
+
+
+def test_a_claim_whose_name_the_status_lost_is_told_apart_from_one_that_is_not_made_yet() -> None:
+    entries = (PodClaim("gpu", "a-gpu-1", template="t"), PodClaim("nic", None, template="t"))
+    waiting = replace(pod("a"), uid="u", claims=entries)
+    made = replace(claim("a-gpu-1"), controller="u")
+    lost, others = replace(claim("a-nic-7"), controller="u"), replace(claim("a-nic-8"), controller="v")
+    (reason,) = why_pending(waiting, snapshot([waiting], [made, lost, others]))
+    assert (reason.code, reason.detail["dropped"]) == (Code.CLAIM_NOT_CREATED, ("default/a-nic-7",))
+    assert "delete the pod so that its controller makes a new one, or upgrade Kubernetes" in text_of(reason)
+    (reason,) = why_pending(waiting, snapshot([waiting], [made, others]))
+    assert text_of(reason).endswith("the claim was not created from template t yet (entry nic)")
 
 
 def test_the_scheduler_does_not_hide_what_else_the_scope_refuses() -> None:
