@@ -149,7 +149,7 @@ def counts(asked: Situation) -> Iterator[Change]:
         found = {
             r.detail["found"]
             for r in asked.reasons
-            if r.code in (Code.TOO_FEW_DEVICES, Code.DEVICES_IN_USE) and r.subject == place.subject
+            if r.code in (Code.TOO_FEW_DEVICES, Code.DEVICES_IN_USE) and str(r.subject) == place.subject
         }
         most = max((n for n in found if isinstance(n, int) and 0 < n < place.request.count), default=0)
         if most:
@@ -166,7 +166,7 @@ def counts(asked: Situation) -> Iterator[Change]:
 def device_tolerations(asked: Situation) -> Iterator[Change]:
     """For each device taint that kept a request from its devices."""
     for place in requests_of(asked):
-        named = [r for r in asked.reasons if r.code is Code.DEVICE_TAINTED and r.subject == place.subject]
+        named = [r for r in asked.reasons if r.code is Code.DEVICE_TAINTED and str(r.subject) == place.subject]
         for text in dict.fromkeys(taint for r in named for taint in _texts(r.detail.get("taints"))):
             key, _, rest = text.partition("=")
             value, _, effect = rest.rpartition(":")

@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from instance_catalog.kubernetes import labels
@@ -23,14 +23,16 @@ _UNDER_WAY: Final = timedelta(minutes=15)
 
 def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:
     """One reason for each autoscaler that would serve the same pods; one, if it is unknown which there are."""
-    yield from unreadable(snapshot, "other autoscalers", "Deployment")
+    yield from unreadable(snapshot, Subject("other autoscalers"), "Deployment")
     for other in snapshot.autoscalers:
         if not _same_schedulers(pool, other) or (pool.ordered and other.kind is AutoscalerKind.CLUSTER_AUTOSCALER):
             continue
         if pool.scope.pods is not PodScope.DEVICE_CLAIMS:
-            yield Reason.of(Code.OTHER_AUTOSCALER, other.key, kind=other.kind.value, pods="pods without claims")
+            yield Reason.of(
+                Code.OTHER_AUTOSCALER, Subject(other.key), kind=other.kind.value, pods="pods without claims"
+            )
         elif other.claims and _knows_devices(other, snapshot):
-            yield Reason.of(Code.OTHER_AUTOSCALER, other.key, kind=other.kind.value, pods="pods with claims")
+            yield Reason.of(Code.OTHER_AUTOSCALER, Subject(other.key), kind=other.kind.value, pods="pods with claims")
 
 
 def _same_schedulers(pool: CapacityPool, other: Autoscaler) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from autoscaler.checks.nodes import NodeToBe, as_labelled, daemon_sets_of
 from autoscaler.kube.priority import SYSTEM_CLASSES
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.demand import unreadable
 from autoscaler.scheduling.daemons import runs_on, why_not_on
@@ -35,7 +35,7 @@ def missing_drivers(pool: CapacityPool, to_be: NodeToBe, snapshot: Snapshot) -> 
             continue
         candidates = daemon_sets_of(profile.name, snapshot)
         if not candidates:
-            yield Reason.of(Code.NO_DRIVER, f"driver {profile.driver}", profile=profile.name)
+            yield Reason.of(Code.NO_DRIVER, Subject("driver", profile.driver), profile=profile.name)
             continue
         running = [found for found in candidates if runs_on(found, as_labelled(to_be.node, found))]
         if not running:
@@ -46,7 +46,7 @@ def missing_drivers(pool: CapacityPool, to_be: NodeToBe, snapshot: Snapshot) -> 
 
 
 def _not_there(daemon_set: DaemonSet, profile: DriverProfile, to_be: NodeToBe) -> Iterator[Reason]:
-    subject = f"DaemonSet {daemon_set.key}"
+    subject = Subject("DaemonSet", daemon_set.key)
     for why in why_not_on(daemon_set, as_labelled(to_be.node, daemon_set)):
         if why.code is Code.TAINT_NOT_TOLERATED:
             taint = f"{why.detail['key']}={why.detail['value']}:{why.detail['effect']}"
@@ -66,7 +66,10 @@ def _startup_taints(pool: CapacityPool, daemon_set: DaemonSet, profile: DriverPr
         if taint.effect != "PreferNoSchedule" and not any(t.tolerates(taint) for t in daemon_set.pod.tolerations):
             text = f"{taint.key}={taint.value}:{taint.effect}"
             yield Reason.of(
-                Code.DRIVER_REFUSES_STARTUP_TAINT, f"DaemonSet {daemon_set.key}", driver=profile.driver, taint=text
+                Code.DRIVER_REFUSES_STARTUP_TAINT,
+                Subject("DaemonSet", daemon_set.key),
+                driver=profile.driver,
+                taint=text,
             )
 
 
@@ -79,13 +82,13 @@ def _quota(daemon_set: DaemonSet, profile: DriverProfile, snapshot: Snapshot) ->
     if all(strict.isdisjoint(node.labels) for node in snapshot.nodes):
         return
     if "ResourceQuota" in snapshot.unreadable:
-        yield from unreadable(snapshot, f"quota of namespace {daemon_set.namespace}", "ResourceQuota")
+        yield from unreadable(snapshot, Subject("quota of namespace", daemon_set.namespace), "ResourceQuota")
         return
     quotas = [quota for quota in snapshot.quotas if quota.namespace == daemon_set.namespace]
     if not any(wanted in quota.priority_classes and quota.pods != 0 for quota in quotas):
         yield Reason.of(
             Code.NO_QUOTA,
-            f"namespace {daemon_set.namespace}",
+            Subject("namespace", daemon_set.namespace),
             driver=profile.driver,
             daemon_set=daemon_set.key,
             priority_class=wanted,
@@ -97,4 +100,4 @@ def conflicting_plugins(to_be: NodeToBe, snapshot: Snapshot) -> Iterator[Reason]
     drivers = {profile.driver for profile in to_be.drivers.profiles}
     for found in snapshot.daemon_sets:
         if found.device_plugin in drivers and runs_on(found, as_labelled(to_be.node, found)):
-            yield Reason.of(Code.DEVICE_PLUGIN_RUNS, f"DaemonSet {found.key}", driver=found.device_plugin)
+            yield Reason.of(Code.DEVICE_PLUGIN_RUNS, Subject("DaemonSet", found.key), driver=found.device_plugin)

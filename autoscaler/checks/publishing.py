@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.daemons import runs_on
 from instance_catalog.drivers.device_plugins import device_plugins
@@ -33,7 +33,7 @@ def silent_drivers(snapshot: Snapshot) -> Iterator[Reason]:
                 continue
             for driver in sorted(drivers):
                 if (driver, node.name) not in published:
-                    yield Reason.of(Code.DRIVER_SILENT, f"node {node.name}", driver=driver, daemon_set=found.key)
+                    yield Reason.of(Code.DRIVER_SILENT, Subject("node", node.name), driver=driver, daemon_set=found.key)
 
 
 def without_gpudirect(snapshot: Snapshot) -> Iterator[Reason]:
@@ -52,7 +52,7 @@ def without_gpudirect(snapshot: Snapshot) -> Iterator[Reason]:
             if kind.startswith(rule.types) and branch >= rule.from_branch:
                 yield Reason.of(
                     Code.GPUDIRECT_BROKEN,
-                    f"node {name}",
+                    Subject("node", name),
                     instance_type=kind,
                     branch=branch,
                     instead=rule.instead,
@@ -71,5 +71,5 @@ def devices_handed_out_twice(snapshot: Snapshot) -> Iterator[Reason]:
             ]
             if offered and (node.name, driver) in by_node:
                 yield Reason.of(
-                    Code.DEVICES_TWICE, f"node {node.name}", driver=driver, resources=tuple(sorted(offered))
+                    Code.DEVICES_TWICE, Subject("node", node.name), driver=driver, resources=tuple(sorted(offered))
                 )

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.reason import Code, Reason, subject_of
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import launches_slices
@@ -37,8 +37,8 @@ def obstacles(
     `objections` are those of the plan, `backoffs` those of `telling`. `serving` are the kinds of node templates with a
     provider, each with the provider's fault if it has one; None if unknown, as outside the controller.
     """
-    subject = subject_of("pool", pool.name)
-    yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code in _UNUSABLE)
+    subject = Subject("pool", pool.name)
+    yield from (replace(r, subject=NO_SUBJECT) for r in objections if r.subject == subject and r.code in _UNUSABLE)
     if pool.ordered and not orders:
         problem = "ClusterAutoscaler cannot order nodes here: set serve.externalGrpc, or launcher to Foreslice"
         yield Reason.of(Code.UNUSABLE, field="spec.launcher", problem=problem)

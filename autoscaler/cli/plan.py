@@ -34,7 +34,7 @@ from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.lint.tpu_advice import tpu_advice
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
@@ -256,13 +256,13 @@ def _models(found: TooSmall) -> Reason:
     """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them at what price."""
     problem = small_text(found)
     if found.surely:
-        return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem, not_working=found.pods)
-    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=problem)
+        return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=problem, not_working=found.pods)
+    return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=problem)
 
 
 def _bfloat16(found: TooOld) -> Reason:
     """That vLLM stops on GPUs of before Ampere, and what helps."""
-    return Reason.of(Code.ADVICE, f"Pod {found.pod}", problem=old_text(found))
+    return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=old_text(found))
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

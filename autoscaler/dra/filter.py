@@ -27,7 +27,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from instance_catalog.frozen_map import FrozenMap
@@ -87,7 +87,9 @@ def _missing_group(pod: Pod, devices: ClusterDevices, pod_groups: Mapping[str, G
     group = group_of(pod, devices.profile)
     if not group or f"{pod.namespace}/{group}" in pod_groups:
         return None
-    return DoesNotFit((Reason.of(Code.POD_GROUP_NOT_FOUND, f"PodGroup {pod.namespace}/{group}", pod=pod.key),))
+    return DoesNotFit(
+        (Reason.of(Code.POD_GROUP_NOT_FOUND, Subject("PodGroup", f"{pod.namespace}/{group}"), pod=pod.key),)
+    )
 
 
 def _shared(present: Iterable[ResourceClaim], pod: Pod, node: Node, devices: ClusterDevices) -> Verdict | None:
@@ -124,7 +126,7 @@ def _with_amounts(
     if any(share.claim == made_up for share in shares):
         # The API server of 1.37.2 refuses the status with this claim, which no entry of the pod names.
         feature = "a device with nodeAllocatableResources for an extended resource"
-        return Unknown((Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=feature),))
+        return Unknown((Reason.of(Code.UNSUPPORTED, Subject("pod", pod.key), feature=feature),))
     reasons = room(shares) if shares else ()
     return DoesNotFit(reasons) if reasons else verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.resource_claim import Allocation
 from instance_catalog.dataclass import dataclass
 
@@ -64,5 +64,5 @@ class FatalError(Exception):
         self.reason = reason
 
     @staticmethod
-    def of(code: Code, subject: str, **detail: Fact) -> FatalError:
+    def of(code: Code, subject: Subject, **detail: Fact) -> FatalError:
         return FatalError(Reason.of(code, subject, **detail))

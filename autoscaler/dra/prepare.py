@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.model.node import Node
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.custom import CustomDriver
@@ -50,7 +50,7 @@ def _incomplete(
             rules = prepare_rules(driver, described)
             if rules.all_devices_of_node and taken != (published := _published(driver, node, devices)):
                 counts = {"taken": len(taken), "published": len(published)}
-                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **counts)
+                yield Reason.of(Code.PREPARE_REFUSED, Subject("claim", key), driver=driver, **counts)
 
 
 def _second_domains(
@@ -69,7 +69,7 @@ def _second_domains(
     for (key, driver), domain in wanted.items():
         there = {node.labels.get(NVIDIA_COMPUTE_DOMAIN, ""), *wanted.values(), *_domains_on(node, driver, claims)}
         if others := sorted(there - {"", domain}):
-            yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, domain=domain, other=others[0])
+            yield Reason.of(Code.PREPARE_REFUSED, Subject("claim", key), driver=driver, domain=domain, other=others[0])
 
 
 def _second_values(
@@ -92,7 +92,7 @@ def _second_values(
             if wanted and len(wanted | there) > 1:
                 value = min(wanted - there, default=min(wanted))
                 detail = {"attribute": attribute, "value": value, "other": min((wanted | there) - {value})}
-                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **detail)
+                yield Reason.of(Code.PREPARE_REFUSED, Subject("claim", key), driver=driver, **detail)
         earlier.append(allocation)
 
 
@@ -108,9 +108,11 @@ def _refused_configs(
                 continue
             chosen = opaque.strategy(config.parameters)
             if problem := opaque.refused(config.parameters):
-                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=config.driver, problem=problem)
+                yield Reason.of(Code.PREPARE_REFUSED, Subject("claim", key), driver=config.driver, problem=problem)
             elif gate := node.refused_sharing.get(chosen):
-                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=config.driver, strategy=chosen, gate=gate)
+                yield Reason.of(
+                    Code.PREPARE_REFUSED, Subject("claim", key), driver=config.driver, strategy=chosen, gate=gate
+                )
 
 
 def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Final
 from autoscaler.lifecycle.absence import launched_at
 from autoscaler.lifecycle.provisioned_node import Why, edge_of, is_leaving, is_over, take
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from instance_catalog.dataclass import dataclass, replace
 
 # The greatest difference between the provider's clock and the controller's.
@@ -62,4 +62,4 @@ def compared(
 def why_recreated(node: ProvisionedNode) -> Reason:
     """The reason for removing a node with another machine."""
     was = {"was": node.instance_id} if node.instance_id else {}
-    return Reason.of(Code.MACHINE_RECREATED, f"node {node.name}", machine=node.recreated_as, **was)
+    return Reason.of(Code.MACHINE_RECREATED, Subject("node", node.name), machine=node.recreated_as, **was)

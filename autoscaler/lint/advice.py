@@ -13,7 +13,7 @@ from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, uses_channel
@@ -43,7 +43,7 @@ def surprise(subject: str, path: Path, message: str, next_step: str, origin: Ori
 def reason_of(found: Diagnostic) -> Reason:
     """A surprise as a warning of a plan."""
     place = f"{found.field}: " if found.path else ""
-    return Reason.of(Code.ADVICE, found.subject, problem=f"{place}{found.message}; {found.next_step}")
+    return Reason.of(Code.ADVICE, Subject(found.subject), problem=f"{place}{found.message}; {found.next_step}")
 
 
 def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:

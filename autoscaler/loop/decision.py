@@ -19,7 +19,7 @@ from autoscaler.model.capacity import Mode
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan, PlannedNode
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.answers import next_answer, request_answers
@@ -182,14 +182,14 @@ def _completed(decisions: Decisions, snapshot: Snapshot, failing: Mapping[str, F
         LeftOut(
             pod.key,
             LeftOutVerdict.UNKNOWN,
-            (Reason.of(Code.PLANNING_FAILED, f"pod {pod.key}"),),
+            (Reason.of(Code.PLANNING_FAILED, Subject("pod", pod.key)),),
             claims=claim_keys(pod),
         )
         for pod in (found.subject for found in failing.values())
         if isinstance(pod, Pod)
     )
     failed = tuple(
-        PoolCondition(pool, ConditionType.READY, (Reason.of(Code.PLANNING_FAILED, f"pool {pool}"),))
+        PoolCondition(pool, ConditionType.READY, (Reason.of(Code.PLANNING_FAILED, Subject("pool", pool)),))
         for pool in sorted(pools)
     )
     plan = decisions.plan

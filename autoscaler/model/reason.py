@@ -6,6 +6,7 @@ the facts as text-free data (names, numbers), so that equal findings compare equ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -192,19 +193,59 @@ SHORT_AMOUNTS: Final = frozenset({Code.INSUFFICIENT_RESOURCE, Code.INSUFFICIENT_
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a reason is about: one object ("pod default/train"), and perhaps a part of it ("claim default/gpu, request
+    gpu").
+
+    Its text is printed, and stored in the cluster; `parse` reads what is stored.
+    """
+
+    kind: str = ""
+    name: str = ""
+    part: Subject | None = None
+    """A request or constraint of a claim, or a claim of a pod."""
+    others: int = 0
+    """So many other objects have the same reason."""
+
+    def __bool__(self) -> bool:
+        return bool(self.kind)
+
+    def __str__(self) -> str:
+        text = f"{self.kind} {self.name}" if self.name else self.kind
+        if self.part is not None:
+            text = f"{text}, {self.part}"
+        return f"{text} and {self.others} more" if self.others else text
+
+    def renamed(self, names: Mapping[str, str]) -> Subject:
+        """The same subject about other objects, by the old name; a part that has no such name keeps its own."""
+        part = self.part and self.part.renamed(names)
+        return Subject(self.kind, names.get(self.name, self.name), part, self.others)
+
+    @staticmethod
+    def claim(key: str, request: str = "") -> Subject:
+        """A claim, or one of its requests."""
+        return Subject("claim", key, Subject("request", request) if request else None)
+
+    @staticmethod
+    def parse(text: str) -> Subject:
+        """The subject that has this text."""
+        own, _, part = text.partition(", ")
+        kind, _, name = own.partition(" ")
+        return Subject(kind, name, Subject.parse(part) if part else None)
+
+
+NO_SUBJECT: Final = Subject()
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
-    """One finding. `subject` names its object ("claim default/gpu", "request gpu", "pool p")."""
+    """One finding about its subject."""
 
     code: Code
-    subject: str = ""
+    subject: Subject = NO_SUBJECT
     detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
 
     @staticmethod
-    def of(code: Code, subject: str = "", **detail: Fact) -> Reason:
-        """Shorthand: Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4)."""
+    def of(code: Code, subject: Subject = NO_SUBJECT, **detail: Fact) -> Reason:
+        """Shorthand: Reason.of(Code.TOO_FEW_DEVICES, Subject("claim", "default/gpu"), wanted=8, found=4)."""
         return Reason(code, subject, FrozenMap(detail))
-
-
-def subject_of(kind: str, name: str) -> str:
-    """The subject of a reason about one object: "pool p". Code that compares subjects uses it, too."""
-    return f"{kind} {name}"

@@ -21,7 +21,7 @@ from autoscaler.lifecycle.capacity_block import BEGINS_WITHIN
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import LeftOut, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.supply.blocks import nodes_of
@@ -172,7 +172,7 @@ def _waits(
     price = {} if instead.usd_per_hour is None else {"usd_per_hour": f"{instead.usd_per_hour:.2f}"}
     why = Reason.of(
         Code.WAITS_FOR_BLOCK,
-        f"pod {left.pod}",
+        Subject("pod", left.pod),
         block=block.name,
         begins=block.starts_at.isoformat(timespec="minutes"),
         instance_type=instead.offering.instance_type,

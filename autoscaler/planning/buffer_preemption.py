@@ -19,7 +19,7 @@ from autoscaler.model.capacity import ConsolidationPolicy
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeDecision, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.demand import claim_keys
@@ -132,7 +132,7 @@ def _without(snapshot: Snapshot, gone: Sequence[ProvisionedNode], placed: Sequen
 
 
 def _left_out(pod: Pod, node: str) -> LeftOut:
-    why = Reason.of(Code.GIVES_WAY, f"pod {pod.key}", node=node)
+    why = Reason.of(Code.GIVES_WAY, Subject("pod", pod.key), node=node)
     return LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (why,), claims=claim_keys(pod))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import (
     BadSelectorError,
@@ -30,7 +30,7 @@ def missing_labels(pod: Pod, nodes: Collection[FrozenMap[str, str]]) -> Reason |
     unmet = [(k, v) for k, v in pod.node_selector.items() if not any(labels.get(k) == v for labels in nodes)]
     terms = pod.affinity.terms if pod.affinity else ()
     wanted = tuple(_unmet(terms[0], nodes))[:_SHOWN] if len(terms) == 1 else ()
-    subject = f"pod {pod.key}"
+    subject = Subject("pod", pod.key)
     if not unmet:
         keys = tuple(sorted({text.partition(" ")[0] for text in wanted}))
         return Reason.of(Code.NODE_AFFINITY_MISMATCH, subject, keys=keys, wanted=wanted) if wanted else None

@@ -13,7 +13,7 @@ from typing import Final
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Fact, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
@@ -75,7 +75,7 @@ class OutsidePools:
         if (pool.name, index) not in self._excluded:
             self._excluded[pool.name, index] = excluded_by(pool, candidate)
         if why := self._excluded[pool.name, index]:
-            return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, why=why)
+            return Reason.of(Code.NO_POOL, NO_SUBJECT, instance_type=name, pool=pool.name, why=why)
         plugins = _missing_plugins(candidate, pods, self._packing.snapshot)
         listed = (pool.name, name, candidate.drivers) in self._listed
         changed = pool if listed else replace(pool, drivers=candidate.profiles)
@@ -83,11 +83,11 @@ class OutsidePools:
             return None
         named: dict[str, Fact] = {"plugins": tuple(plugins)} if plugins else {}
         if listed:
-            return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, **named)
+            return Reason.of(Code.NO_POOL, NO_SUBJECT, instance_type=name, pool=pool.name, **named)
         named |= {"running": pool.drivers} if pool.drivers else {}
         profiles = ", ".join(candidate.profiles)
         step = f"set spec.drivers: {{profiles: [{profiles}]}}" if profiles else "leave out spec.drivers"
-        return Reason.of(Code.NO_POOL, "", instance_type=name, pool=pool.name, step=step, **named)
+        return Reason.of(Code.NO_POOL, NO_SUBJECT, instance_type=name, pool=pool.name, step=step, **named)
 
     def _node(self, pool: CapacityPool, index: int, plugins: Mapping[str, str]) -> Hypothetical:
         """The node of the pool with the device plugins running."""

@@ -19,7 +19,7 @@ from typing import Final
 from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.awaiting_blocks import await_blocks
@@ -298,7 +298,7 @@ def _placements(
             reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
             allocations = entry.allocations_of(pod)
             if entry.target is Target.NEW and entry.bundle.key in decided.assigned.postponed:
-                reasons.append(Reason.of(Code.COMES_FIRST, f"pod {pod.key}"))
+                reasons.append(Reason.of(Code.COMES_FIRST, Subject("pod", pod.key)))
             if policy.explains and entry.verdict.preference and entry.target is Target.NEW:
                 reasons += passed_over.reasons(allocations)
             yield Placement(

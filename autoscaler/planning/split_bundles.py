@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Plan
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle, bundles_of
 from autoscaler.planning.demand.demand import claim_keys
@@ -120,13 +120,18 @@ def _each_alone(snapshot: Snapshot, bundles: Iterable[Bundle]) -> Snapshot:
     return replace(_with_only(snapshot, pods), claims=FrozenMap(claims))
 
 
+def _uncopied(subject: Subject) -> Subject:
+    """The subject with the name of the claim whose copy it is."""
+    return replace(subject, name=_COPIES.sub("", subject.name))
+
+
 def _left_out(pod: Pod, bundle: Bundle, kept: Set[str], alone: LeftOut | None, refusals: Iterable[Reason]) -> LeftOut:
     """The reason why a pod gets no node beside the others: what it lacks alone, that the others use the room, or
     that the claims must not be shared (`refusals`)."""
     if alone is not None:
-        reasons = tuple(replace(reason, subject=_COPIES.sub("", reason.subject)) for reason in alone.reasons)
+        reasons = tuple(replace(reason, subject=_uncopied(reason.subject)) for reason in alone.reasons)
         return replace(alone, reasons=reasons, claims=claim_keys(pod))
     shared = next(key for key in bundle.shared_claims if key in claim_keys(pod))
     first = sum(each.key in kept for each in bundle.pods)
-    why = Reason.of(Code.BUNDLE_SPLIT, f"claim {shared}", pods=len(bundle.pods), first=first)
+    why = Reason.of(Code.BUNDLE_SPLIT, Subject("claim", shared), pods=len(bundle.pods), first=first)
     return LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (*refusals, why), claims=claim_keys(pod))

@@ -5,13 +5,12 @@ It returns codes and facts; report/ creates the text. It has no influence on the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
-from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, SHORT_AMOUNTS, Code, Reason, Subject
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
@@ -47,7 +46,6 @@ _FARNESS = {
 _MIDDLE = 5
 _SELECTING = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH})
 _SELECTED = _FARNESS[Code.SELECTOR_FALSE]
-_WORD = re.compile(r"[^ ,]+")
 # Codes that may result from all pods of the bundle being on one node.
 _CROWDED = frozenset(
     SHORT_AMOUNTS | {Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
@@ -132,9 +130,9 @@ def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Polic
 def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
     gang = packing.snapshot.gangs[key]
     progress = started_members(packing, {key: outcome.dropped.get(key, 0)})[key]
-    yield Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=progress)
+    yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", key), wanted=gang.min_count, placed=progress)
     if gang.topology_key:
-        yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
+        yield Reason.of(Code.GANG_TOPOLOGY, Subject("gang", key), key=gang.topology_key)
 
 
 def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
@@ -209,9 +207,9 @@ _OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTI
 
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
     """The first reasons, one per code and subject. Existing reservations are not mentioned beside another reason."""
-    by_kind: dict[tuple[Code, str], Reason] = {}
+    by_kind: dict[tuple[Code, Subject], Reason] = {}
     for reason in reasons:
-        by_kind.setdefault((reason.code, "" if reason.code in _OF_ALL else reason.subject), reason)
+        by_kind.setdefault((reason.code, NO_SUBJECT if reason.code in _OF_ALL else reason.subject), reason)
     found = tuple(by_kind.values())
     others = tuple(reason for reason in found if reason.code is not Code.NEEDS_RESERVATION)
     return (others or found)[: policy.near_misses]
@@ -225,23 +223,23 @@ def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
     """For pods that share a claim, the claim that binds them."""
     shared = packing.classes[item].sample.shared_claims
     if shared:
-        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(packing.classes[item].sample.pods))
+        yield Reason.of(Code.BUNDLE_SPLIT, Subject("claim", shared[0]), pods=len(packing.classes[item].sample.pods))
 
 
-def _lacking(packing: PackingInput, item: int) -> dict[str, Reason]:
+def _lacking(packing: PackingInput, item: int) -> dict[Subject, Reason]:
     """By pod, the labels that no offering has."""
     nodes = [shape.node.labels for shape in packing.shapes]
     found = (missing_labels(pod, nodes) for pod in packing.classes[item].sample.pods)
     return {reason.subject: reason for reason in found if reason}
 
 
-def _of_all(reason: Reason, lacking: Mapping[str, Reason]) -> Reason:
+def _of_all(reason: Reason, lacking: Mapping[Subject, Reason]) -> Reason:
     """True if a label is missing on one node only, while other labels exclude the pod from all nodes."""
     return lacking.get(reason.subject, reason) if reason.code in _SELECTING else reason
 
 
 def near_misses(
-    verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy, lacking: Mapping[str, Reason]
+    verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy, lacking: Mapping[Subject, Reason]
 ) -> tuple[NearMiss, ...]:
     """For each type the nearest miss over its variants, equal findings counted, nearest first.
 
@@ -261,7 +259,7 @@ def near_misses(
     groups: dict[object, list[tuple[str, Reason]]] = {}
     for name, reason in nearest.items():
         # Predicted devices are numbered; the number of the device that was checked first has no meaning.
-        subject = "device" if reason.subject.startswith("device ") else reason.subject
+        subject = Subject("device") if reason.subject.kind == "device" else reason.subject
         groups.setdefault((reason.code, subject, _kind(reason)), []).append((name, reason))
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
     misses.sort(key=lambda miss: (_farness(miss.reason), _none_of_it(miss.reason), -miss.types, miss.example))
@@ -336,6 +334,5 @@ def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
     """The reason with the names of a bundle: equal bundles share verdicts, which have the names of the sample."""
-    subject = _WORD.sub(lambda found: names.get(found[0], found[0]), reason.subject)
     detail = {k: names.get(v, v) if isinstance(v, str) else v for k, v in reason.detail.items()}
-    return Reason(reason.code, subject, FrozenMap(detail))
+    return Reason(reason.code, reason.subject.renamed(names), FrozenMap(detail))

@@ -13,7 +13,7 @@ from typing import Final
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.reason import Code, Reason, subject_of
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.candidates import admits_type, has_label
@@ -61,7 +61,7 @@ def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool 
         if block.instance_type not in catalog.types:
             problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
             found.append(
-                Reason.of(Code.UNUSABLE, subject_of("block", block.name), field="spec.instanceType", problem=problem)
+                Reason.of(Code.UNUSABLE, Subject("block", block.name), field="spec.instanceType", problem=problem)
             )
     return tuple(found)
 
@@ -88,7 +88,7 @@ def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> I
         step = did_you_mean(requirement.key, _USUAL_KEYS, "docs/plan.md lists the keys that are known")
         problem = f"no instance type has a label {requirement.key!r}, so the pool admits none; {step}"
         field = f"spec.requirements[{index}].key"
-        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+        yield Reason.of(Code.UNUSABLE, Subject("pool", pool.name), field=field, problem=problem)
 
 
 def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
@@ -107,7 +107,7 @@ def _of_another_cloud(pool: CapacityPool, index: int) -> Iterator[Reason]:
             f"{' and '.join(sorted(clouds))}, so it admits none; drop one of the two"
         )
         field = f"spec.requirements[{index}].key"
-        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+        yield Reason.of(Code.UNUSABLE, Subject("pool", pool.name), field=field, problem=problem)
 
 
 def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]:
@@ -118,7 +118,7 @@ def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]
     what = "zones" if key == labels.ZONE else "regions"
     problem = f"the pool names no {what} to launch in, so none is known to be another one; use operator In"
     field = f"spec.requirements[{index}]"
-    yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+    yield Reason.of(Code.UNUSABLE, Subject("pool", pool.name), field=field, problem=problem)
 
 
 def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
@@ -127,7 +127,7 @@ def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
         feature = (
             "disruption.consolidate Close (only `foreslice simulate` does it; a controller treats it as WhenEmpty)"
         )
-        yield Reason.of(Code.UNSUPPORTED, subject_of("pool", pool.name), feature=feature)
+        yield Reason.of(Code.UNSUPPORTED, Subject("pool", pool.name), feature=feature)
 
 
 def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
@@ -147,13 +147,13 @@ def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
                         return
     regions = ", ".join(dict.fromkeys(place.region for place in places if place.region))
     if clouds:
-        yield Reason.of(Code.NO_PRICE, subject_of("pool", pool.name), region=regions, cloud=" ".join(clouds))
+        yield Reason.of(Code.NO_PRICE, Subject("pool", pool.name), region=regions, cloud=" ".join(clouds))
 
 
 def _drivers(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
     if not pool.drivers:
         return ()
-    subject = subject_of("pool", pool.name)
+    subject = Subject("pool", pool.name)
     try:
         drivers = parse_driver_set(",".join(pool.drivers), custom=catalog.drivers)
     except DriverProfileError as error:
@@ -174,4 +174,4 @@ def _schedules(pool: CapacityPool) -> Iterator[Reason]:
             Window.parse(schedule or "* * * * *", zone)
         except ConfigurationError as error:
             problem = f"{error.message}. {error.next_step}"
-            yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+            yield Reason.of(Code.UNUSABLE, Subject("pool", pool.name), field=field, problem=problem)

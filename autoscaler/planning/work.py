@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.policy import Policy
@@ -144,7 +144,7 @@ class Ledger:
         too little."""
         account, kinds = self.accounts[item], self.beside[item] if self.beside else 1
         if kinds >= _CROWD and account.spent < account.most // 2:
-            return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", kinds=kinds)
+            return Reason.of(Code.WORK_BUDGET, Subject("pod", pod.key), kinds=kinds)
         return budget_reason(pod, spent)
 
     def pass_on(self, item: int, among: Container[int]) -> Iterator[int]:
@@ -244,8 +244,8 @@ def _amounts_refused(nodes: int) -> Verdict:
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
     if spent.expression:
-        return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}", expression=spent.expression)
-    return Reason.of(Code.WORK_BUDGET, f"pod {pod.key}")
+        return Reason.of(Code.WORK_BUDGET, Subject("pod", pod.key), expression=spent.expression)
+    return Reason.of(Code.WORK_BUDGET, Subject("pod", pod.key))
 
 
 def over_budget(verdict: Verdict) -> TypeGuard[Unknown]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.report.reasons import texts_of
 from instance_catalog.files.last_good import RefusedLayer
 
@@ -33,9 +33,9 @@ def what_is_wrong(finding: PoolCondition) -> str:
     others = tuple(reason for reason in finding.reasons if reason.code is not Code.NO_DRIVER)
     if len(missing) < _MANY:
         return texts_of(finding.reasons)
-    drivers = ", ".join(reason.subject.removeprefix("driver ") for reason in missing)
+    drivers = ", ".join(reason.subject.name for reason in missing)
     profiles = ", ".join(str(reason.detail["profile"]) for reason in missing)
-    together = Reason.of(Code.NO_DRIVER, f"drivers {drivers}", profile=profiles)
+    together = Reason.of(Code.NO_DRIVER, Subject("drivers", drivers), profile=profiles)
     return texts_of((together, *others))
 
 

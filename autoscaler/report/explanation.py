@@ -22,7 +22,7 @@ from autoscaler.model.plan import (
     Target,
 )
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, SHORT_AMOUNTS, Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import why_pending
 from autoscaler.report.advice_text import NO_HELP, advice_document
@@ -147,8 +147,10 @@ def _free(entry: Considered) -> int:
 
 def _decisive(entry: Considered) -> Iterator[Reason]:
     """The decisive reason: the first one, because a check stops there. Without the offering's name."""
-    own = f"offering {entry.offering.instance_type}"
-    yield from (replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons[:1])
+    own = Subject("offering", entry.offering.instance_type)
+    yield from (
+        replace(reason, subject=NO_SUBJECT) if reason.subject == own else reason for reason in entry.reasons[:1]
+    )
 
 
 def _why(entry: Considered, pod: Pod) -> str:
@@ -157,7 +159,7 @@ def _why(entry: Considered, pod: Pod) -> str:
 
 def _of(pod: Pod, reason: Reason) -> Reason:
     """The reason without the pod as subject, for a text that is about the pod."""
-    return replace(reason, subject="") if reason.subject == f"pod {pod.key}" else reason
+    return replace(reason, subject=NO_SUBJECT) if reason.subject == Subject("pod", pod.key) else reason
 
 
 def _miss(miss: NearMiss, pod: Pod) -> dict[str, Any]:

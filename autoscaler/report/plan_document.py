@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from autoscaler.model.plan import Considered, Demand, LeftOut, NodeDecision, Placement, Plan, PlannedNode
 from autoscaler.model.provisioned_node import BootTimes, OfferingRef
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import NO_SUBJECT, Reason, Subject
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.defragmentation import fragmentation_data, room_data
@@ -72,7 +72,7 @@ def reasons_document(reasons: Iterable[Reason]) -> list[Document]:
     return [
         {
             "code": reason.code.value,
-            "subject": reason.subject,
+            "subject": str(reason.subject),
             "message": text_of(reason),
             "detail": {key: list(value) if isinstance(value, tuple) else value for key, value in reason.detail.items()},
         }
@@ -206,9 +206,9 @@ class _Shared:
 
     def _considered_for(self, demand: Demand) -> list[Document]:
         """The considered offerings; those with the same outcome and reasons together."""
-        subjects = (reason.subject.partition(", ")[0] for entry in demand.considered for reason in entry.reasons)
-        claims = {subject for subject in subjects if subject.startswith("claim ")}
-        only = next(iter(claims)) if len(claims) == 1 else None
+        subjects = (reason.subject for entry in demand.considered for reason in entry.reasons)
+        claims = {subject.name for subject in subjects if subject.kind == "claim"}
+        only = Subject("claim", claims.pop()) if len(claims) == 1 else NO_SUBJECT
         groups: dict[tuple[object, ...], list[Considered]] = {}
         for entry in demand.considered:
             key = (entry.outcome, entry.nodes, tuple(_impersonal(entry, demand, only)))
@@ -245,20 +245,20 @@ class _Shared:
 
 def _own(entry: LeftOut, reasons: Iterable[Reason] | None = None) -> Iterable[Reason]:
     """Reasons of a pod without its own name or that of its only claim as the subject: equal pods then share them."""
-    claim = f"claim {entry.claims[0]}" if len(entry.claims) == 1 else None
-    own = (f"pod {entry.pod}", claim)
+    claim = Subject("claim", entry.claims[0]) if len(entry.claims) == 1 else NO_SUBJECT
+    own = (Subject("pod", entry.pod), claim)
     return [_without(reason, own) for reason in (entry.reasons if reasons is None else reasons)]
 
 
-def _impersonal(entry: Considered, demand: Demand, claim: str | None) -> Iterable[Reason]:
+def _impersonal(entry: Considered, demand: Demand, claim: Subject) -> Iterable[Reason]:
     """Reasons without the names of the demand's pods, of its only claim, and of the offering itself."""
-    own = (f"offering {entry.offering.instance_type}", f"pod {demand.pods[0]}", claim)
+    own = (Subject("offering", entry.offering.instance_type), Subject("pod", demand.pods[0]), claim)
     return [_without(reason, own) for reason in entry.reasons]
 
 
-def _without(reason: Reason, own: tuple[str | None, ...]) -> Reason:
-    subject, _, rest = reason.subject.partition(", ")
-    return replace(reason, subject=rest) if subject in own else reason
+def _without(reason: Reason, own: tuple[Subject, ...]) -> Reason:
+    part = reason.subject.part or NO_SUBJECT
+    return replace(reason, subject=part) if replace(reason.subject, part=None) in own else reason
 
 
 def _allocation(allocation: Allocation) -> list[Document]:

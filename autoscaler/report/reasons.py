@@ -338,7 +338,7 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
     sentence = template.format_map(_Shown(facts)) + (f" ({', '.join(rest)})" if rest else "")
     # A device of a node that does not exist yet has only driver and name.
-    subject = reason.subject.replace(f"/{PLACEHOLDER_NODE}/", "/")
+    subject = str(reason.subject).replace(f"/{PLACEHOLDER_NODE}/", "/")
     return one_line(f"{subject}: {sentence}" if subject else sentence)
 
 
@@ -359,7 +359,7 @@ def _joined(group: list[Reason]) -> Reason:
     subjects = dict.fromkeys(reason.subject for reason in group)
     if len(subjects) == 1:
         return group[0]
-    return replace(group[0], subject=f"{group[0].subject} and {len(subjects) - 1} more")
+    return replace(group[0], subject=replace(group[0].subject, others=len(subjects) - 1))
 
 
 def amount_text(resource: str, units: Fact) -> str:

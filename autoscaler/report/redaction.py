@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Reason, Subject
 from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 
 Readable: TypeAlias = Callable[[str], bool]
@@ -53,11 +54,8 @@ def _may_tell(fact: object, readable: Readable) -> bool:
     return not isinstance(fact, str) or "/" not in fact or readable(fact)
 
 
-def _subject(subject: str, readable: Readable) -> str:
+def _subject(subject: Subject, readable: Readable) -> Subject:
     """ "claim default/other, request gpu" becomes "its claim, request gpu"."""
-    parts = []
-    for part in subject.split(", "):
-        kind, _, name = part.partition(" ")
-        hidden = kind in _UNNAMED and "/" in name and not readable(name)
-        parts.append(_UNNAMED[kind] if hidden else part)
-    return ", ".join(parts)
+    hidden = subject.kind in _UNNAMED and "/" in subject.name and not readable(subject.name)
+    own = replace(subject, kind=_UNNAMED[subject.kind], name="") if hidden else subject
+    return replace(own, part=_subject(own.part, readable)) if own.part else own

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from autoscaler.dra.claims.node_allocatable import ClaimShare, amounts_of
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requests import add, together
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import is_hugepages, pod_level, pod_requests, units
@@ -31,7 +31,7 @@ def too_little(pod: Pod, state: NodeState, shares: tuple[ClaimShare, ...]) -> tu
     return tuple(
         Reason.of(
             Code.INSUFFICIENT_WITH_CLAIMS,
-            f"pod {pod.key}",
+            Subject("pod", pod.key),
             resource=resource,
             wanted=wanted,
             of_claims=units(resource, amounts.get(resource, Quantity.of(0))),
@@ -52,7 +52,7 @@ def _pod_level_exceeded(pod: Pod, shares: tuple[ClaimShare, ...]) -> Iterator[Re
     add(aggregated, pod.claim_amounts)
     for resource, bound in sorted(pod_level(pod).items()):
         if resource in aggregated and aggregated[resource] > bound:
-            yield Reason.of(Code.POD_LEVEL_EXCEEDED, f"pod {pod.key}", resource=resource)
+            yield Reason.of(Code.POD_LEVEL_EXCEEDED, Subject("pod", pod.key), resource=resource)
     for container in pod.containers:
         claimed: dict[str, Quantity] = {}
         for share in shares:
@@ -63,4 +63,6 @@ def _pod_level_exceeded(pod: Pod, shares: tuple[ClaimShare, ...]) -> Iterator[Re
                 continue
             total = limit + claimed[resource] if resource in claimed else limit
             if total > pod.pod_limits[resource]:
-                yield Reason.of(Code.POD_LEVEL_EXCEEDED, f"pod {pod.key}", resource=resource, container=container.name)
+                yield Reason.of(
+                    Code.POD_LEVEL_EXCEEDED, Subject("pod", pod.key), resource=resource, container=container.name
+                )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
@@ -60,7 +60,7 @@ def why_not_on(daemon_set: DaemonSet, node: Node) -> tuple[Reason, ...]:
     if refused:
         return refused
     tolerations = (*daemon_set.pod.tolerations, *_ALWAYS_TOLERATED)
-    subject = f"DaemonSet {daemon_set.key}"
+    subject = Subject("DaemonSet", daemon_set.key)
     return tuple(
         Reason.of(Code.TAINT_NOT_TOLERATED, subject, key=taint.key, value=taint.value, effect=taint.effect)
         for taint in node.taints

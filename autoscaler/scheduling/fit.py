@@ -9,7 +9,7 @@ from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.prepare import refusals
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
 from autoscaler.scheduling.claim_amounts import too_little
@@ -53,7 +53,7 @@ def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> Does
     `but`: a plugin whose filter is skipped.
     """
     if pod.unsupported:
-        return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
+        return Unknown(tuple(Reason.of(Code.UNSUPPORTED, Subject("pod", pod.key), feature=f) for f in pod.unsupported))
     for entry in FILTERS:
         if entry.plugin == but:
             continue

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from autoscaler.model.pod import HostPort, Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.scheduling.node_state import NodeState, host_ports
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
@@ -27,14 +27,14 @@ _SHOWN: Final = 3  # of the requirements of an affinity, and of the values of ea
 def node_name(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
     """NodeName."""
     if pod.node_name and pod.node_name != state.node.name:
-        return (Reason.of(Code.NODE_NAME_MISMATCH, f"pod {pod.key}", wanted=pod.node_name),)
+        return (Reason.of(Code.NODE_NAME_MISMATCH, Subject("pod", pod.key), wanted=pod.node_name),)
     return ()
 
 
 def node_unschedulable(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
     """NodeUnschedulable: a cordoned node accepts only pods that tolerate the unschedulable taint."""
     if state.node.unschedulable and not any(t.tolerates(UNSCHEDULABLE) for t in pod.tolerations):
-        return (Reason.of(Code.NODE_UNSCHEDULABLE, f"node {state.node.name}"),)
+        return (Reason.of(Code.NODE_UNSCHEDULABLE, Subject("node", state.node.name)),)
     return ()
 
 
@@ -44,7 +44,11 @@ def taint_toleration(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]
         if taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in pod.tolerations):
             return (
                 Reason.of(
-                    Code.TAINT_NOT_TOLERATED, f"pod {pod.key}", key=taint.key, value=taint.value, effect=taint.effect
+                    Code.TAINT_NOT_TOLERATED,
+                    Subject("pod", pod.key),
+                    key=taint.key,
+                    value=taint.value,
+                    effect=taint.effect,
                 ),
             )
     return ()
@@ -66,17 +70,21 @@ def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
         if labels.get(key) != value:
             return (
                 Reason.of(
-                    Code.NODE_SELECTOR_MISMATCH, f"pod {pod.key}", key=key, wanted=value, found=labels.get(key, "")
+                    Code.NODE_SELECTOR_MISMATCH,
+                    Subject("pod", pod.key),
+                    key=key,
+                    wanted=value,
+                    found=labels.get(key, ""),
                 ),
             )
     if pod.affinity is not None:
         try:
             found = matches(pod.affinity, name=state.node.name, labels=labels)
         except BadSelectorError as error:
-            return (Reason.of(Code.BAD_NODE_SELECTOR, f"pod {pod.key}", error=str(error)),)
+            return (Reason.of(Code.BAD_NODE_SELECTOR, Subject("pod", pod.key), error=str(error)),)
         if not found:
             keys, wanted = _required(pod.affinity)
-            return (Reason.of(Code.NODE_AFFINITY_MISMATCH, f"pod {pod.key}", keys=keys, wanted=wanted),)
+            return (Reason.of(Code.NODE_AFFINITY_MISMATCH, Subject("pod", pod.key), keys=keys, wanted=wanted),)
     return ()
 
 
@@ -89,7 +97,7 @@ def node_ports(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
     """NodePorts: host ports must be free for the protocol and address."""
     for wanted in host_ports(pod):
         if any(_clash(wanted, taken) for taken in state.ports):
-            return (Reason.of(Code.PORT_CONFLICT, f"pod {pod.key}", port=wanted.port, protocol=wanted.protocol),)
+            return (Reason.of(Code.PORT_CONFLICT, Subject("pod", pod.key), port=wanted.port, protocol=wanted.protocol),)
     return ()
 
 
@@ -104,7 +112,7 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
     short = tuple(
         Reason.of(
             Code.INSUFFICIENT_RESOURCE,
-            f"pod {pod.key}",
+            Subject("pod", pod.key),
             resource=resource,
             wanted=wanted[resource],
             free=max(state.free(resource), 0),
@@ -112,7 +120,7 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
         for resource in shortages(wanted, state, world)
     )
     return short + tuple(
-        Reason.of(Code.CONTESTED_RESOURCE, f"pod {pod.key}", resource=resource)
+        Reason.of(Code.CONTESTED_RESOURCE, Subject("pod", pod.key), resource=resource)
         for resource in wanted
         if resource in world.contested and state.allocatable.get(resource, 0) <= 0
     )
@@ -152,8 +160,12 @@ def node_declared_features(pod: Pod, state: NodeState, world: World) -> tuple[Re
     if missing and (node.features_assumed or node.declared_features is None):
         # Its kubelet's feature gates may be set, which is unknown before it runs.
         features = ", ".join(missing)
-        return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f"{features} on a node that does not exist yet"),)
-    return (Reason.of(Code.NODE_FEATURE_MISSING, f"pod {pod.key}", features=missing),) if missing else ()
+        return (
+            Reason.of(
+                Code.UNSUPPORTED, Subject("pod", pod.key), feature=f"{features} on a node that does not exist yet"
+            ),
+        )
+    return (Reason.of(Code.NODE_FEATURE_MISSING, Subject("pod", pod.key), features=missing),) if missing else ()
 
 
 def _clash(one: HostPort, other: HostPort) -> bool:

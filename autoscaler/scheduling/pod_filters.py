@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread, WhenUnsatisfiable
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
@@ -30,7 +30,11 @@ def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, .
     for number, constraint in enumerate(hard):
         domain = state.node.labels.get(constraint.topology_key)
         if domain is None:
-            return (Reason.of(Code.TOPOLOGY_SPREAD, f"pod {pod.key}", key=constraint.topology_key, missing_label=True),)
+            return (
+                Reason.of(
+                    Code.TOPOLOGY_SPREAD, Subject("pod", pod.key), key=constraint.topology_key, missing_label=True
+                ),
+            )
         pods_by_domain, fewest = _pods_by_domain(pod, constraint, keys, world, kind=f"spread {number}")
         if constraint.min_domains is not None and len(pods_by_domain) < constraint.min_domains:
             fewest = 0
@@ -40,7 +44,7 @@ def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, .
             return (
                 Reason.of(
                     Code.TOPOLOGY_SPREAD,
-                    f"pod {pod.key}",
+                    Subject("pod", pod.key),
                     key=constraint.topology_key,
                     skew=skew,
                     max_skew=constraint.max_skew,
@@ -102,10 +106,10 @@ def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
     """InterPodAffinity: existing pods' anti-affinity, then the pod's own affinity and anti-affinity."""
     repelling = _repelling(pod, state, world)
     if repelling is not None:
-        return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=repelling, existing=True),)
+        return (Reason.of(Code.POD_ANTI_AFFINITY, Subject("pod", pod.key), key=repelling, existing=True),)
     if not _affinity_met(pod, state, world):
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
-        return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
+        return (Reason.of(Code.POD_AFFINITY, Subject("pod", pod.key), keys=keys),)
     if pod.pod_anti_affinity:
         return _own_anti_affinity(pod, state, world)
     return ()
@@ -124,7 +128,7 @@ def _own_anti_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
     found = world.counts.of("anti-affinity", terms, world.nodes, read, _as_it_is, price=len(terms))
     for number, term in enumerate(terms):
         if (domain := state.node.labels.get(term.topology_key)) is not None and found[number, domain]:
-            return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=False),)
+            return (Reason.of(Code.POD_ANTI_AFFINITY, Subject("pod", pod.key), key=term.topology_key, existing=False),)
     return ()
 
 

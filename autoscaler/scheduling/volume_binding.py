@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volume_filters import claims_of, missing_claims, not_waiting
@@ -33,7 +33,7 @@ def _hopeless(pod: Pod, claims: Iterable[PersistentVolumeClaim], world: World) -
     """The reason why no node can run the pod: a claim that is being deleted, or one that must be bound before."""
     for claim in claims:
         if claim.lost or claim.deleting:
-            return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, going_away=True)
+            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, going_away=True)
         if claim.volume is None:
             reason = not_waiting(pod, claim, world)
             if reason is not None:
@@ -47,7 +47,7 @@ def _bound(pod: Pod, claims: Iterable[PersistentVolumeClaim], state: NodeState, 
             continue
         volume = world.volumes.volumes.get(claim.volume)
         if volume is None:
-            return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, missing_volume=claim.volume)
+            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, missing_volume=claim.volume)
         if not reaches(volume.node_affinity, state.node):
             return _elsewhere(volume.name, state)
     return None
@@ -66,7 +66,7 @@ def _unbound(pod: Pod, claims: list[PersistentVolumeClaim], state: NodeState, wo
             continue
         storage_class = world.volumes.class_of(claim)
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
-            return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, static_provisioning=True)
+            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, static_provisioning=True)
         if not reaches(storage_class.topologies, state.node):
             return _elsewhere(claim.key, state)
         if not world.volumes.can_be_made(claim, storage_class, state.node):
@@ -79,9 +79,11 @@ def _no_room(pod: Pod, claim: PersistentVolumeClaim, storage_class: StorageClass
     driver = storage_class.provisioner
     if state.node.volume_limits is None:
         feature = f"storage that {driver} tracks on a node that does not exist yet"
-        return Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=feature)
-    return Reason.of(Code.NO_STORAGE, f"pod {pod.key}", claim=claim.key, driver=driver)
+        return Reason.of(Code.UNSUPPORTED, Subject("pod", pod.key), feature=feature)
+    return Reason.of(Code.NO_STORAGE, Subject("pod", pod.key), claim=claim.key, driver=driver)
 
 
 def _elsewhere(what: str, state: NodeState) -> Reason:
-    return Reason.of(Code.VOLUME_ZONE_CONFLICT, f"volume {what}", node_zone=state.node.labels.get(labels.ZONE, ""))
+    return Reason.of(
+        Code.VOLUME_ZONE_CONFLICT, Subject("volume", what), node_zone=state.node.labels.get(labels.ZONE, "")
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import is_in_tree
@@ -40,7 +40,7 @@ def volume_restrictions(pod: Pod, _: NodeState, world: World) -> tuple[Reason, .
         return missing
     for claim in claims_of((pod,), world):
         if _ONE_POD in claim.access_modes and any(_uses(other, claim) for s in world.states() for other in s.pods):
-            return (Reason.of(Code.VOLUME_IN_USE, f"pod {pod.key}", claim=claim.key),)
+            return (Reason.of(Code.VOLUME_IN_USE, Subject("pod", pod.key), claim=claim.key),)
     return ()
 
 
@@ -62,7 +62,9 @@ def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...
     for driver, count in sorted(Counter(volume.driver for volume in wanted - present).items()):
         if driver in limits and taken[driver] + count > limits[driver]:
             total = taken[driver] + count
-            reason = Reason.of(Code.VOLUME_LIMIT, f"pod {pod.key}", driver=driver, limit=limits[driver], wanted=total)
+            reason = Reason.of(
+                Code.VOLUME_LIMIT, Subject("pod", pod.key), driver=driver, limit=limits[driver], wanted=total
+            )
             return (reason,)
     return ()
 
@@ -70,7 +72,7 @@ def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...
 def not_waiting(pod: Pod, claim: PersistentVolumeClaim, world: World) -> Reason | None:
     """The reason why a claim gets no volume when the pod is scheduled; None if its class waits for the pod."""
     storage_class = world.volumes.class_of(claim)
-    subject = f"pod {pod.key}"
+    subject = Subject("pod", pod.key)
     if storage_class is not None and storage_class.binding_mode == UNKNOWN_BINDING:
         return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, storage_class=storage_class.name)
     if storage_class is None or storage_class.binding_mode != DELAYED:
@@ -92,7 +94,9 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
             continue
         volume = world.volumes.volumes.get(claim.volume)
         if volume is None:
-            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, missing_volume=claim.volume),)
+            return (
+                Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, missing_volume=claim.volume),
+            )
         volumes.append(volume)
     node = state.node.labels
     if not any(key in node for key in _TOPOLOGY):
@@ -102,7 +106,7 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
             found = node.get(key, node.get(_SUCCESSOR.get(key, key)))
             if found is None or found not in values:
                 reason = Reason.of(
-                    Code.VOLUME_ZONE_CONFLICT, f"volume {volume.name}", zones=values, node_zone=found or ""
+                    Code.VOLUME_ZONE_CONFLICT, Subject("volume", volume.name), zones=values, node_zone=found or ""
                 )
                 return (reason,)
     return ()
@@ -113,7 +117,7 @@ def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
     for name in pod.volumes:
         key = f"{pod.namespace}/{name}"
         if key not in world.volumes.claims:
-            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=key, missing_claim="not there"),)
+            return (Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=key, missing_claim="not there"),)
     return ()
 
 
@@ -157,4 +161,4 @@ def _left_attached(state: NodeState, world: World) -> Iterator[_Attached]:
 
 
 def _unknown(pod: Pod, volumes: int) -> tuple[Reason, ...]:
-    return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature="volume attach limits", volumes=volumes),)
+    return (Reason.of(Code.UNSUPPORTED, Subject("pod", pod.key), feature="volume attach limits", volumes=volumes),)

@@ -62,7 +62,7 @@ def test_what_an_answer_of_another_claim_means_for_this_one_is_paid_for(monkeypa
     before = trials.ledger.spent
     first = trials.explained(0, 1)
     assert trials.ledger.spent > before
-    assert [reason.subject for reason in first.reasons] == ["claim default/c1, request gpu"]
+    assert [str(reason.subject) for reason in first.reasons] == ["claim default/c1, request gpu"]
     before = trials.ledger.spent
     assert trials.explained(0, 1) == first
     assert trials.ledger.spent == before

@@ -66,7 +66,9 @@ def test_equal_claims_are_asked_once_as_long_as_nothing_changes() -> None:
         found = allocate(asked, node=NODE, devices=next_plan(where), allocated=allocated)
         assert isinstance(found, expected)
         if isinstance(found, NotAllocated):
-            assert all(f"c{number}" in reason.subject for reason in found.reasons if "claim" in reason.subject)
+            assert all(
+                f"c{number}" in str(reason.subject) for reason in found.reasons if "claim" in str(reason.subject)
+            )
     assert kept_of(where) == 3
 
 

@@ -85,7 +85,7 @@ def test_a_claim_is_refused_in_the_words_of_its_own_selector() -> None:
     for item, amount in enumerate((30, 40)):
         assert isinstance(market.trials.verdict(0, item), DoesNotFit)
         (reason,) = market.trials.explained(0, item).reasons
-        assert reason.subject == f"claim default/c{item}, request gpu"
+        assert str(reason.subject) == f"claim default/c{item}, request gpu"
         assert reason.detail["expressions"] == (_MEMORY.format(amount),)
 
 

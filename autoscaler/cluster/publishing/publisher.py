@@ -39,7 +39,7 @@ from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateR
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason, subject_of
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, ObjectEvents, Subject, invalid_event, object_events
@@ -126,10 +126,10 @@ class Publisher:
         `objections` are those of the plan. Objects without such a condition, and pods with an annotation that cannot be
         read, get an event.
         """
-        wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
+        wrong_blocks = {r.subject.name: r for r in objections if r.code is Code.UNUSABLE and r.subject.kind == "block"}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            objection = wrong_blocks.get(subject_of("block", block.name))
+            objection = wrong_blocks.get(block.name)
             judge = partial(self._judge_block, block, templates, zones, objection, now)
             self._attempt(CAPACITY_BLOCKS.kind, block.name, judge)
         wrong: dict[tuple[Resource, str], list[str]] = {}
@@ -158,7 +158,7 @@ class Publisher:
     ) -> None:
         verdict = _usable(block, templates, zones, now)
         if objection is not None:
-            verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject="")))
+            verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject=NO_SUBJECT)))
         if not verdict.holds:
             kind = "Normal" if verdict.reason == "Ended" else "Warning"
             event = Event(Subject("CapacityBlock", block.name, uid=block.uid), kind, verdict.reason, verdict.message)

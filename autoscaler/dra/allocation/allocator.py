@@ -30,7 +30,7 @@ from autoscaler.dra.outcome import (
     UnknownAllocation,
 )
 from autoscaler.model.node import Node
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 
@@ -88,7 +88,7 @@ def allocate(
 def _allocated(claims: Sequence[ResourceClaim], scene: AllocationContext, budget: SearchBudget) -> AllocationOutcome:
     if scene.pools.undecided:
         feature = f"sharedCounters, by {scene.profile.name}"
-        reason = Reason.of(Code.UNSUPPORTED, f"ResourceSlice {scene.pools.undecided}", feature=feature)
+        reason = Reason.of(Code.UNSUPPORTED, Subject("ResourceSlice", scene.pools.undecided), feature=feature)
         return UnknownAllocation((reason,))
     requests = sum(len(request.alternatives) for claim in claims for request in claim.requests)
     pay(_REQUEST * max(0, requests - _FEW_REQUESTS))
@@ -114,7 +114,7 @@ def _attempt(
     plans: list[ClaimPlan], scene: AllocationContext, budget: SearchBudget, *, lenient: bool
 ) -> AllocationOutcome:
     search = Search(scene, plans, lenient=lenient, budget=budget)
-    subject = f"node {scene.node.name}"
+    subject = Subject("node", scene.node.name)
     try:
         if not search.run():
             reasons = explain(plans, scene, lenient=lenient)
@@ -157,6 +157,6 @@ def _gaps(plan: RequestPlan, pooled: PooledDevice, attributes: list[str]) -> Ite
     for attribute in attributes:
         value = attribute_of(pooled.device, pooled.driver, attribute)
         if isinstance(value, RuntimeOnly) and value.is_catalog_gap:
-            yield Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", attributes=(attribute,))
+            yield Reason.of(Code.CATALOG_UNKNOWN, Subject("device", str(pooled.id)), attributes=(attribute,))
     if guessed(plan.capacity, pooled.device.capacity):
         yield guess_reason(pooled, plan)

@@ -59,10 +59,9 @@ def keep(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContex
 
 
 def named_after(reason: Reason, names: Mapping[str, str]) -> Reason:
-    """The same reason about other objects: its subject is one of the `names`, or begins with one and a comma."""
-    subject, comma, rest = reason.subject.partition(",")
-    new = names.get(subject)
-    return reason if new is None else Reason(reason.code, f"{new}{comma}{rest}", reason.detail)
+    """The same reason about another claim, if its subject is one of the claims in `names`, or a part of one."""
+    subject = reason.subject
+    return replace(reason, subject=subject.renamed(names)) if subject.kind == "claim" else reason
 
 
 def _told_again(
@@ -71,5 +70,5 @@ def _told_again(
     if isinstance(outcome, Allocated):
         pairs = zip(claims, outcome.allocations, strict=True)
         return replace(outcome, allocations=tuple(with_shares_of(owner_of_shares(c), a) for c, a in pairs))
-    names = {f"claim {old.key}": f"claim {new.key}" for old, new in zip(before, claims, strict=True)}
+    names = {old.key: new.key for old, new in zip(before, claims, strict=True)}
     return replace(outcome, reasons=tuple(named_after(reason, names) for reason in outcome.reasons))

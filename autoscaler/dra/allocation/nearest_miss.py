@@ -20,7 +20,7 @@ from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
 from autoscaler.dra.outcome import FatalError
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Constraint, ResourceClaim, UnknownConstraint
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
@@ -35,11 +35,11 @@ def explain(plans: Sequence[ClaimPlan], scene: AllocationContext, *, lenient: bo
     if not reasons:
         reasons = [reason for plan in plans for reason in _constraint_reasons(plan.claim, scene, lenient=lenient)]
     if not reasons:
-        reasons = [Reason.of(Code.NO_COMBINATION, f"claim {plan.claim.key}") for plan in plans]
+        reasons = [Reason.of(Code.NO_COMBINATION, Subject("claim", plan.claim.key)) for plan in plans]
     reasons.extend(
-        Reason.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)
+        Reason.of(Code.INVALID_POOL, Subject("pool", str(pool)), problem=pool.invalid)
         if pool.invalid
-        else Reason.of(Code.INCOMPLETE_POOL, f"pool {pool}")
+        else Reason.of(Code.INCOMPLETE_POOL, Subject("pool", str(pool)))
         for pool in scene.pools.pools
         if pool.invalid or pool.incomplete
     )
@@ -63,7 +63,7 @@ def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, 
     wanted = plan.number
     if plan.everything is not None:
         wanted = max(1, wanted)
-    subject = f"claim {claim.key}, request {plan.name}"
+    subject = Subject.claim(claim.key, plan.name)
     left = list(scene.pools.devices)
     pay(len(left))
     of_class = [pooled for pooled in left if plan.matches.of(pooled).stage != "class"]
@@ -169,7 +169,7 @@ def _constraint_reasons(claim: ResourceClaim, scene: AllocationContext, *, lenie
         if _alone(replace(claim, constraints=others), scene, lenient=lenient):
             yield Reason.of(
                 Code.CONSTRAINT_UNSATISFIED,
-                f"claim {claim.key}",
+                Subject("claim", claim.key),
                 attribute=_attribute(constraint),
                 requests=constraint.requests,
             )

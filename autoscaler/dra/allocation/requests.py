@@ -14,7 +14,7 @@ from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectable import RequestMatches
 from autoscaler.dra.outcome import FatalError
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
 from instance_catalog.dataclass import dataclass, field
 from instance_catalog.frozen_map import FrozenMap
@@ -88,15 +88,11 @@ def validate(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Valid
     validation = Validation()
     for index, claim in enumerate(claims):
         if claim.unsupported:
-            validation.unknown.append(Reason.of(Code.UNSUPPORTED, _subject(claim), fields=claim.unsupported))
+            validation.unknown.append(Reason.of(Code.UNSUPPORTED, Subject.claim(claim.key), fields=claim.unsupported))
         plan = ClaimPlan(claim)
         validation.plans.append(plan)
         _Validator(scene, claim, index, validation).run(plan)
     return validation
-
-
-def _subject(claim: ResourceClaim, request: str = "") -> str:
-    return f"claim {claim.key}, request {request}" if request else f"claim {claim.key}"
 
 
 @dataclass(slots=True)
@@ -140,7 +136,9 @@ class _Validator:
             )
 
     def _too_many(self, total: int) -> FatalError:
-        return FatalError.of(Code.TOO_MANY_DEVICES, _subject(self.claim), wanted=total, limit=MAX_DEVICES_PER_CLAIM)
+        return FatalError.of(
+            Code.TOO_MANY_DEVICES, Subject.claim(self.claim.key), wanted=total, limit=MAX_DEVICES_PER_CLAIM
+        )
 
     def _check_gates(self, request: Request) -> None:
         gates = self.scene.profile.gates
@@ -159,7 +157,7 @@ class _Validator:
         if confused and any(sub.allocation_mode == "All" for sub in request.subrequests[1:]):
             feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.scene.profile.name}"
             self.validation.unknown.append(
-                Reason.of(Code.UNSUPPORTED, _subject(self.claim, request.name), feature=feature)
+                Reason.of(Code.UNSUPPORTED, Subject.claim(self.claim.key, request.name), feature=feature)
             )
 
     def _plan(self, request: DeviceRequest, parent: str) -> RequestPlan:
@@ -173,13 +171,13 @@ class _Validator:
         device_class = scene.devices.classes.get(request.device_class)
         if device_class is None:
             raise FatalError.of(
-                Code.CLASS_NOT_FOUND, _subject(self.claim, request.name), device_class=request.device_class
+                Code.CLASS_NOT_FOUND, Subject.claim(self.claim.key, request.name), device_class=request.device_class
             )
         if request.unsupported:
-            subject = _subject(self.claim, request.name)
+            subject = Subject.claim(self.claim.key, request.name)
             self.validation.unknown.append(Reason.of(Code.UNSUPPORTED, subject, fields=request.unsupported))
         if device_class.unsupported:
-            subject = f"DeviceClass {device_class.name}"
+            subject = Subject("DeviceClass", device_class.name)
             self.validation.unknown.append(Reason.of(Code.UNSUPPORTED, subject, fields=device_class.unsupported))
         plan = RequestPlan(
             claim=self.index,
@@ -205,7 +203,7 @@ class _Validator:
         if unfinished is not None:
             raise FatalError.of(
                 Code.ALL_OVER_UNFINISHED_POOL,
-                _subject(self.claim, plan.request.name),
+                Subject.claim(self.claim.key, plan.request.name),
                 pool=str(unfinished),
                 problem=unfinished.invalid or "incomplete",
             )
@@ -237,26 +235,28 @@ class _Validator:
         if rule is not None:
             return rule
         raise FatalError.of(
-            Code.MALFORMED_REQUEST, f"{_subject(self.claim)}, constraint {position}", problem="no known constraint type"
+            Code.MALFORMED_REQUEST,
+            Subject("claim", self.claim.key, Subject("constraint", str(position))),
+            problem="no known constraint type",
         )
 
     def _malformed(self, request: str, problem: str) -> FatalError:
-        return FatalError.of(Code.MALFORMED_REQUEST, _subject(self.claim, request), problem=problem)
+        return FatalError.of(Code.MALFORMED_REQUEST, Subject.claim(self.claim.key, request), problem=problem)
 
     def _disabled(self, request: str, gate: str) -> FatalError:
-        return FatalError.of(Code.FEATURE_DISABLED, _subject(self.claim, request), gate=gate)
+        return FatalError.of(Code.FEATURE_DISABLED, Subject.claim(self.claim.key, request), gate=gate)
 
 
 def guess_reason(pooled: PooledDevice, plan: RequestPlan) -> Reason:
     """The reason that the catalog has no sourced value for a requested capacity."""
-    return Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", capacities=tuple(plan.capacity))
+    return Reason.of(Code.CATALOG_UNKNOWN, Subject("device", str(pooled.id)), capacities=tuple(plan.capacity))
 
 
 def capacity_failure(claim: ResourceClaim, plan: RequestPlan, pooled: PooledDevice, error: CapacityError) -> FatalError:
     """The error of v0.37 for a capacity request that its arithmetic refuses."""
     return FatalError.of(
         Code.MALFORMED_REQUEST,
-        _subject(claim, plan.request.name),
+        Subject.claim(claim.key, plan.request.name),
         device=str(pooled.id),
         capacity=error.name,
         problem=error.problem,

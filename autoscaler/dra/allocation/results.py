@@ -8,7 +8,7 @@ from functools import lru_cache
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.search import Choice
 from autoscaler.dra.outcome import FatalError
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Subject
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -70,7 +70,7 @@ def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Alloc
         if len(terms) > 1:
             raise FatalError.of(
                 Code.BAD_NODE_SELECTOR,
-                f"claim {claim.key}",
+                Subject("claim", claim.key),
                 device=str(choice.pooled.id),
                 problem=f"a ResourceSlice node selector with {len(terms)} terms",
             )

@@ -23,7 +23,7 @@ from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
 from autoscaler.dra.outcome import FatalError
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Subject
 from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -240,7 +240,7 @@ class Search:
         pay(len(self.devices) - passed)
         if self.scene.pools.barrier is not None:
             pool = self.scene.pools.barrier
-            raise FatalError.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)
+            raise FatalError.of(Code.INVALID_POOL, Subject("pool", str(pool)), problem=pool.invalid)
         self._count_skipped(vain, plan.number - k - 1)
         if key is not None and symmetry is not None:
             symmetry.remember_vain(key, self._effort() - begun)
@@ -334,7 +334,7 @@ class Search:
                 if must:
                     raise FatalError.of(
                         Code.ALL_VIOLATES_CONSTRAINT,
-                        f"claim {self.plans[i].claim.key}, request {plan.request.name}",
+                        Subject.claim(self.plans[i].claim.key, plan.request.name),
                         device=str(pooled.id),
                         attribute=rule.attribute,
                     )

@@ -15,7 +15,7 @@ from autoscaler.dra.inventory.pools import reaches
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requests import add
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Unknown
@@ -74,10 +74,10 @@ def not_shareable(claim: ResourceClaim, pod: Pod, devices: ClusterDevices) -> Do
     if not claim.reserved_for or claim.allocation is None or not _has_mapping(claim.allocation, devices):
         return None
     if not reserved_for(claim, pod, devices.profile):
-        return DoesNotFit((Reason.of(Code.CLAIM_NOT_SHAREABLE, f"claim {claim.key}", claim=claim.name),))
+        return DoesNotFit((Reason.of(Code.CLAIM_NOT_SHAREABLE, Subject("claim", claim.key), claim=claim.name),))
     if all(consumer.uid != pod.uid for consumer in claim.reserved_for):
         feature = "a device with nodeAllocatableResources in a claim of a PodGroup"
-        return Unknown((Reason.of(Code.UNSUPPORTED, f"claim {claim.key}", feature=feature),))
+        return Unknown((Reason.of(Code.UNSUPPORTED, Subject("claim", claim.key), feature=feature),))
     return None
 
 
@@ -103,7 +103,7 @@ def guessed(
             for entry in device.node_allocatable.values() if device else ():
                 name = (entry.mapping.capacity if entry.mapping else None) or ""
                 if device and name in device.capacity and device.capacity[name].guess:
-                    subject = f"device {DeviceId(result.driver, result.pool, result.device)}"
+                    subject = Subject("device", str(DeviceId(result.driver, result.pool, result.device)))
                     yield Reason.of(Code.CATALOG_UNKNOWN, subject, attributes=(name,))
 
 
@@ -154,7 +154,7 @@ def _given(resource: str, amount: Quantity | None) -> Mapping[str, Quantity]:
 
 
 def _error(claim: ResourceClaim, result: AllocatedDevice, problem: str) -> FatalError:
-    return FatalError.of(Code.NODE_AMOUNT_UNDECIDED, f"claim {claim.key}", device=result.device, problem=problem)
+    return FatalError.of(Code.NODE_AMOUNT_UNDECIDED, Subject("claim", claim.key), device=result.device, problem=problem)
 
 
 def _published(result: AllocatedDevice, devices: ClusterDevices, node: Node | None = None) -> Device | None:

@@ -14,7 +14,7 @@ from autoscaler.dra.claims.pod_groups import made_for, reserved_for
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod, PodClaim
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fatal
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
@@ -53,7 +53,9 @@ def claims_of(
             continue
         if claim.key in found and claim.allocation is None:
             # The allocator would allocate it twice, and writing the second allocation would fail.
-            return DoesNotFit((Reason.of(Code.MALFORMED_REQUEST, _subject(claim), problem="named twice by the pod"),))
+            return DoesNotFit(
+                (Reason.of(Code.MALFORMED_REQUEST, Subject.claim(claim.key), problem="named twice by the pod"),)
+            )
         found[claim.key] = claim
     for claim in found.values():
         verdict = _check_classes(claim, profile, classes) if claim.allocation is None else None
@@ -72,7 +74,7 @@ def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
     assert allocation is not None
     selector = allocation.node_selector
     if selector is not None and not matches(selector, name=node.name, labels=node.labels):
-        return Reason.of(Code.CLAIM_ALLOCATED_ELSEWHERE, _subject(claim), node=node.name)
+        return Reason.of(Code.CLAIM_ALLOCATED_ELSEWHERE, Subject.claim(claim.key), node=node.name)
     for device in allocation.devices:
         if not device.binding_conditions:
             continue
@@ -80,7 +82,7 @@ def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
         true = claim.device_conditions.get(key, ())
         failed = [condition for condition in device.binding_failure_conditions if condition in true]
         if failed:
-            return Reason.of(Code.BINDING_FAILED, _subject(claim), device=key, conditions=tuple(failed))
+            return Reason.of(Code.BINDING_FAILED, Subject.claim(claim.key), device=key, conditions=tuple(failed))
         if not all(condition in true for condition in device.binding_conditions):
             break  # the devices after it do not matter
     return None
@@ -88,14 +90,14 @@ def unavailable(claim: ResourceClaim, node: Node) -> Reason | None:
 
 def _problem(pod: Pod, entry: PodClaim, claim: ResourceClaim | None, profile: KubernetesProfile) -> DoesNotFit | None:
     if entry.claim is None:
-        subject = f"pod {pod.key}, claim {entry.name}"
+        subject = Subject("pod", pod.key, Subject("claim", entry.name))
         return DoesNotFit((Reason.of(Code.CLAIM_NOT_CREATED, subject, template=entry.template or ""),))
     if claim is None:
-        return DoesNotFit((Reason.of(Code.CLAIM_NOT_FOUND, f"claim {pod.namespace}/{entry.claim}"),))
+        return DoesNotFit((Reason.of(Code.CLAIM_NOT_FOUND, Subject("claim", f"{pod.namespace}/{entry.claim}")),))
     if claim.deleting:
-        return DoesNotFit((Reason.of(Code.CLAIM_DELETING, _subject(claim)),))
+        return DoesNotFit((Reason.of(Code.CLAIM_DELETING, Subject.claim(claim.key)),))
     if entry.template is not None and not made_for(claim, pod, profile):
-        return DoesNotFit((Reason.of(Code.CLAIM_NOT_OWNED, _subject(claim), pod=pod.key),))
+        return DoesNotFit((Reason.of(Code.CLAIM_NOT_OWNED, Subject.claim(claim.key), pod=pod.key),))
     return None
 
 
@@ -103,7 +105,7 @@ def full(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> Reason |
     """The reason why the pod cannot use an allocated claim: the API server would refuse its binding."""
     if len(claim.reserved_for) < MAX_CONSUMERS or reserved_for(claim, pod, profile):
         return None
-    return Reason.of(Code.CLAIM_RESERVED_FULL, _subject(claim), limit=MAX_CONSUMERS)
+    return Reason.of(Code.CLAIM_RESERVED_FULL, Subject.claim(claim.key), limit=MAX_CONSUMERS)
 
 
 def _check_classes(
@@ -112,20 +114,16 @@ def _check_classes(
     """The result of PreFilter, which checks the classes of unallocated claims before the allocator does."""
     for request in claim.requests:
         if isinstance(request, FirstAvailable) and not profile.gates.prioritized_list:
-            subject = f"{_subject(claim)}, request {request.name}"
+            subject = Subject.claim(claim.key, request.name)
             return DoesNotFit((Reason.of(Code.FEATURE_DISABLED, subject, gate="DRAPrioritizedList"),))
         for alternative in request.alternatives:
-            subject = f"{_subject(claim)}, request {alternative.name}"
+            subject = Subject.claim(claim.key, alternative.name)
             if not alternative.device_class:
                 return Fatal((Reason.of(Code.MALFORMED_REQUEST, subject, problem="deviceClassName is missing"),))
             if alternative.device_class not in classes:
                 reason = Reason.of(Code.CLASS_NOT_FOUND, subject, device_class=alternative.device_class)
                 return DoesNotFit((reason,))
     return None
-
-
-def _subject(claim: ResourceClaim) -> str:
-    return f"claim {claim.key}"
 
 
 def check_selectors(claims: Iterable[ResourceClaim]) -> Fatal | None:
@@ -137,5 +135,5 @@ def check_selectors(claims: Iterable[ResourceClaim]) -> Fatal | None:
         try:
             matches(selector, name="", labels={})
         except BadSelectorError as error:
-            return Fatal((Reason.of(Code.BAD_NODE_SELECTOR, _subject(claim), problem=str(error)),))
+            return Fatal((Reason.of(Code.BAD_NODE_SELECTOR, Subject.claim(claim.key), problem=str(error)),))
     return None

@@ -13,7 +13,7 @@ from autoscaler.dra.inventory.counters import Counter, Draw, declared, draws_of
 from autoscaler.dra.inventory.taints import blocking_taints
 from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Subject
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -171,7 +171,7 @@ def _relevant(slice_: ResourceSlice, node: Node, profile: KubernetesProfile) -> 
             return any(reaches(device.reach, node) for device in slice_.devices)
     except BadSelectorError as error:
         raise FatalError.of(
-            Code.BAD_NODE_SELECTOR, f"ResourceSlice {slice_.name}", driver=slice_.driver, problem=str(error)
+            Code.BAD_NODE_SELECTOR, Subject("ResourceSlice", slice_.name), driver=slice_.driver, problem=str(error)
         ) from error
     return False
 

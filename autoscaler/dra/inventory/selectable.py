@@ -16,7 +16,7 @@ from autoscaler.dra.inventory.selectors import Answer, Match, SelectorEngine
 from autoscaler.dra.outcome import Allocated, FatalError, NotAllocated
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes.node_selector import BadSelectorError
@@ -130,7 +130,9 @@ class SelectorMemo:
         if passed is None:
             unknown: list[Reason] = []
             if pooled.unsupported:
-                unknown.append(Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", fields=pooled.unsupported))
+                unknown.append(
+                    Reason.of(Code.UNSUPPORTED, Subject("device", str(pooled.id)), fields=pooled.unsupported)
+                )
             refusal = self._refusal("class", device_class.selectors, pooled, unknown)
             if refusal is not None:
                 if refusal.lenient is Answer.NO:
@@ -174,7 +176,7 @@ class SelectorMemo:
         facts = {"expression": expression, "message": found.message, "stage": stage}
         if found.missing_key:
             facts["missing_key"] = found.missing_key
-        reason = Reason.of(code, f"device {pooled.id}", **facts)
+        reason = Reason.of(code, Subject("device", str(pooled.id)), **facts)
         strict = Answer.NO if unknown else Answer.ERROR
         return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
 
@@ -188,7 +190,9 @@ def _no(stage: str, expression: str) -> Selectability:
 def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reason:
     device = pooled.device
     if not found.attributes:
-        return Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", expression=expression, message=found.message)
+        return Reason.of(
+            Code.UNSUPPORTED, Subject("device", str(pooled.id)), expression=expression, message=found.message
+        )
     from_catalog = False
     for qualified in found.attributes:
         for name in (qualified, qualified.removeprefix(f"{pooled.driver}/")):
@@ -196,4 +200,4 @@ def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reas
             gap = isinstance(value, RuntimeOnly) and value.is_catalog_gap
             from_catalog = from_catalog or gap or (amount is not None and amount.guess)
     code = Code.CATALOG_UNKNOWN if from_catalog else Code.RUNTIME_ATTRIBUTE
-    return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=found.attributes)
+    return Reason.of(code, Subject("device", str(pooled.id)), expression=expression, attributes=found.attributes)

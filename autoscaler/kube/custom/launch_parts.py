@@ -18,7 +18,7 @@ from autoscaler.kube.custom.schema import (
     Text,
 )
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import Code, Fact, Reason, Subject
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 
@@ -99,7 +99,9 @@ Reasons = Annotated[Items[ReasonStatus], Field(max_length=50)]
 
 def reasons_model(reasons: Iterable[ReasonStatus]) -> tuple[Reason, ...]:
     """The reasons as model values. Codes of other versions are left out: nothing depends on them."""
-    return tuple(Reason(_CODES[r.code], r.subject, _facts(r.detail)) for r in reasons if r.code in _CODES)
+    return tuple(
+        Reason(_CODES[r.code], Subject.parse(r.subject), _facts(r.detail)) for r in reasons if r.code in _CODES
+    )
 
 
 def _facts(detail: Mapping[str, JsonValue]) -> FrozenMap[str, Fact]:
@@ -117,7 +119,7 @@ def reasons_json(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
     return [
         {
             "code": reason.code.value,
-            "subject": reason.subject,
+            "subject": str(reason.subject),
             "detail": {k: list(v) if isinstance(v, tuple) else v for k, v in reason.detail.items()},
         }
         for reason in list(reasons)[:50]

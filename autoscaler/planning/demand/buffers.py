@@ -13,7 +13,7 @@ from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM
 from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.other_autoscalers import Autoscaler
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requested_capacity import CapacityBuffer
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -50,7 +50,7 @@ def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
         return BufferNeed()
     other = other_server(snapshot)
     if other is not None:
-        return BufferNeed(problems=(Reason.of(Code.BUFFERS_SERVED, other.key, kind=other.kind.value),))
+        return BufferNeed(problems=(Reason.of(Code.BUFFERS_SERVED, Subject(other.key), kind=other.kind.value),))
     odd = [*buffer.odd, *_negative(buffer)]
     if odd:
         return _unsupported(buffer, *odd)
@@ -76,7 +76,7 @@ def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
 
 
 def _unsupported(buffer: CapacityBuffer, *features: str) -> BufferNeed:
-    subject = f"CapacityBuffer {buffer.key}"
+    subject = Subject("CapacityBuffer", buffer.key)
     return BufferNeed(problems=tuple(Reason.of(Code.UNSUPPORTED, subject, feature=each) for each in features))
 
 
@@ -99,10 +99,12 @@ def _shape(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[Pod | None, int,
 def _missing(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Reason]:
     kind = "PodTemplate" if buffer.scalable is None else buffer.scalable.kind
     name = buffer.template if buffer.scalable is None else buffer.scalable.name
-    subject = f"{kind} {buffer.namespace}/{name}"
+    subject = Subject(kind, f"{buffer.namespace}/{name}")
     if buffer.scalable is not None and (buffer.scalable.group, kind) not in _SCALABLE:
         known = "a Deployment or StatefulSet of the group apps"
-        yield Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=f"scalableRef {kind}: name {known}")
+        yield Reason.of(
+            Code.UNSUPPORTED, Subject("CapacityBuffer", buffer.key), feature=f"scalableRef {kind}: name {known}"
+        )
     elif kind in snapshot.unreadable:
         yield from unreadable(snapshot, subject, kind)
     else:

@@ -16,7 +16,7 @@ from autoscaler.model.capacity import KNOWN_SCHEDULERS
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod, PodClaim
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.model.requested_capacity import ENDS_REQUEST, consumed_request, consuming_key, named_class
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
@@ -134,7 +134,7 @@ def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
 
     kube-scheduler 1.36 adds no condition to a pod that waits for a claim or a gang (PreEnqueue).
     """
-    subject = f"pod {pod.key}"
+    subject = Subject("pod", pod.key)
     waits = tuple(_waits(pod, snapshot)) or tuple(_missing_members(pod, snapshot))
     if waits:
         return waits
@@ -149,7 +149,7 @@ def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
 
 def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     """The reasons why no node helps the pod now."""
-    subject = f"pod {pod.key}"
+    subject = Subject("pod", pod.key)
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
     if consumed_request(pod):
@@ -165,11 +165,11 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
         yield from unreadable(snapshot, subject, *_VOLUME_KINDS)
     gang = snapshot.gangs.get(pod.gang.key) if pod.gang else None
     if pod.gang and gang is None and "PodGroup" in snapshot.unreadable:
-        yield from unreadable(snapshot, f"gang {pod.gang.key}", "PodGroup")
+        yield from unreadable(snapshot, Subject("gang", pod.gang.key), "PodGroup")
     elif pod.gang and gang is None:
-        yield Reason.of(Code.GANG_INCOMPLETE, f"gang {pod.gang.key}", wanted="its group object", placed=0)
+        yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", pod.gang.key), wanted="its group object", placed=0)
     for feature in gang.unsupported if gang else ():
-        yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
+        yield Reason.of(Code.UNSUPPORTED, Subject("gang", pod.gang.key) if pod.gang else NO_SUBJECT, feature=feature)
 
 
 def _not_created(pod: Pod, entry: PodClaim, snapshot: Snapshot) -> Reason:
@@ -178,7 +178,9 @@ def _not_created(pod: Pod, entry: PodClaim, snapshot: Snapshot) -> Reason:
     The latter happens before Kubernetes 1.37, to pods with several templates (kubernetes/kubernetes#138407): some names
     are there, and others not, alternately.
     """
-    why = partial(Reason.of, Code.CLAIM_NOT_CREATED, f"pod {pod.key}", entry=entry.name, template=entry.template or "")
+    why = partial(
+        Reason.of, Code.CLAIM_NOT_CREATED, Subject("pod", pod.key), entry=entry.name, template=entry.template or ""
+    )
     named = {each.claim for each in pod.claims if each.template and each.claim}
     if not named:  # only now, because looking through all claims takes time
         return why()
@@ -192,7 +194,7 @@ def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
 
     If another autoscaler serves the request, only its last conditions are known.
     """
-    name, why = consumed_request(pod), partial(Reason.of, Code.PROVISIONING_REQUEST, f"pod {pod.key}")
+    name, why = consumed_request(pod), partial(Reason.of, Code.PROVISIONING_REQUEST, Subject("pod", pod.key))
     request = next((each for each in snapshot.provisioning_requests if each.consumed_by(pod)), None)
     if request is None:
         known = "ProvisioningRequest" not in snapshot.unreadable
@@ -212,7 +214,7 @@ def _asked_for(pod: Pod, snapshot: Snapshot) -> Reason:
     return why(**of, **{"ended" if said.type in ENDS_REQUEST else "condition": said.type}, message=message)
 
 
-def unreadable(snapshot: Snapshot, subject: str, *kinds: str) -> Iterator[Reason]:
+def unreadable(snapshot: Snapshot, subject: Subject, *kinds: str) -> Iterator[Reason]:
     """One reason for each kind that decides about the subject and that Foreslice has no right to read."""
     for kind in kinds:
         if kind in snapshot.unreadable:
@@ -252,9 +254,9 @@ def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reaso
     core/static_autoscaler.go, filterOutYoungPods).
     """
     if pod.key in bindings:
-        return Reason.of(Code.AWAITS_BINDING, f"pod {pod.key}", node=bindings[pod.key])
+        return Reason.of(Code.AWAITS_BINDING, Subject("pod", pod.key), node=bindings[pod.key])
     if pod.no_node_before is not None and now < pod.no_node_before:
-        return Reason.of(Code.SCALE_UP_DELAYED, f"pod {pod.key}", until=pod.no_node_before.isoformat())
+        return Reason.of(Code.SCALE_UP_DELAYED, Subject("pod", pod.key), until=pod.no_node_before.isoformat())
     return None
 
 
@@ -281,7 +283,7 @@ def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, Le
         gang = snapshot.gangs[key]
         present = len(pods) + running_members(gang, snapshot.pods)
         if present < gang.min_count:
-            reason = Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=present)
+            reason = Reason.of(Code.GANG_INCOMPLETE, Subject("gang", key), wanted=gang.min_count, placed=present)
             result |= {
                 p.key: LeftOut(p.key, LeftOutVerdict.DOES_NOT_FIT, (reason,), claims=claim_keys(p)) for p in pods
             }

@@ -13,7 +13,7 @@ from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, ext
 from autoscaler.model.capacity import CapacityPool, Launcher, PodScope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import retired
@@ -84,7 +84,7 @@ class Scopes:
         refused = also if also and asks_for_no_device(pod) else (*refused, *also)
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
-        theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, f"pod {pod.key}", pool=pool.name) for pool in serving)
+        theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, Subject("pod", pod.key), pool=pool.name) for pool in serving)
         return theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
 
     def _also(self, pools: Iterable[CapacityPool], pod: Pod) -> tuple[Reason, ...]:
@@ -114,14 +114,14 @@ def _refusal(
 ) -> Reason | None:
     scope = pool.scope
     if pod.scheduler_name not in scope.schedulers:
-        return Reason.of(Code.OTHER_SCHEDULER, f"pod {pod.key}", scheduler=pod.scheduler_name)
+        return Reason.of(Code.OTHER_SCHEDULER, Subject("pod", pod.key), scheduler=pod.scheduler_name)
     return _scope_refusal(pool, pod, snapshot, extended_resources)
 
 
 def _scope_refusal(
     pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
 ) -> Reason | None:
-    scope, subject = pool.scope, f"pod {pod.key}"
+    scope, subject = pool.scope, Subject("pod", pod.key)
     if formed := pod.annotations.get(labels.FORMED_SLICE_TOPOLOGY, ""):
         # GKE's controller forms the slice; single hosts that a plan launches are not connected as one.
         return Reason.of(Code.OUT_OF_SCOPE, subject, formed=formed)

@@ -16,7 +16,7 @@ from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.gang import Gang
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requested_capacity import (
     CapacityBuffer,
     ProvisioningRequest,
@@ -154,12 +154,12 @@ def _problems(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Reas
         key = f"{request.namespace}/{pod_set.template}"
         template = snapshot.pod_templates.get(key)
         if template is None and "PodTemplate" in snapshot.unreadable:
-            yield from unreadable(snapshot, f"PodTemplate {key}", "PodTemplate")
+            yield from unreadable(snapshot, Subject("PodTemplate", key), "PodTemplate")
         elif template is None:
-            yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"PodTemplate {key}")
+            yield Reason.of(Code.TEMPLATE_NOT_FOUND, Subject("PodTemplate", key))
         else:
             yield from missing_claims(template.pod, snapshot)
-    subject, templates = f"ProvisioningRequest {request.key}", [pod_set.template for pod_set in request.pod_sets]
+    subject, templates = Subject("ProvisioningRequest", request.key), [pod_set.template for pod_set in request.pod_sets]
     if request.too_many:
         pods = f"{request.too_many} pods in one request (at most {MOST_PODS} at once: split it into several requests)"
         yield Reason.of(Code.UNSUPPORTED, subject, feature=pods)
@@ -179,13 +179,13 @@ def missing_claims(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
         if entry.claim:
             key = f"{pod.namespace}/{entry.claim}"
             if key not in snapshot.claims:
-                yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"ResourceClaim {key}")
+                yield Reason.of(Code.TEMPLATE_NOT_FOUND, Subject("ResourceClaim", key))
         elif entry.claim is None and f"{pod.namespace}/{entry.template}" not in snapshot.claim_templates:
             key = f"{pod.namespace}/{entry.template}"
             if "ResourceClaimTemplate" in snapshot.unreadable:
-                yield from unreadable(snapshot, f"ResourceClaimTemplate {key}", "ResourceClaimTemplate")
+                yield from unreadable(snapshot, Subject("ResourceClaimTemplate", key), "ResourceClaimTemplate")
             else:
-                yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"ResourceClaimTemplate {key}")
+                yield Reason.of(Code.TEMPLATE_NOT_FOUND, Subject("ResourceClaimTemplate", key))
 
 
 def _request_pods(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Pod]:

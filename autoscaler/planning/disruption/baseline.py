@@ -10,7 +10,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.lifecycle.provisioned_node import may_take_pods
 from autoscaler.model.capacity import CapacityPool, Hold
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.placement.existing import Assigned
 from autoscaler.planning.placement.launches import Purchase, launch
@@ -91,7 +91,7 @@ def _blocks_to_hold(
         if block.hold is not Hold.ALWAYS or index is None:
             continue
         planned = sum(1 for node in launched if node.offering.block == block.name)
-        reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)
+        reason = Reason.of(Code.BLOCK_HELD, Subject("block", block.name), block=block.name)
         for _ in range(available(block, snapshot.provisioned) - planned):
             yield index, reason
 
@@ -108,4 +108,4 @@ def _baselines_to_fill(
             continue
         best = min(mine, key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i))
         for _ in range(missing):
-            yield best, Reason.of(Code.BASELINE, f"pool {pool.name}")
+            yield best, Reason.of(Code.BASELINE, Subject("pool", pool.name))

@@ -27,7 +27,7 @@ from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.virtual_pods import booked_nodes
@@ -246,7 +246,7 @@ class _Candidates:
         if found is not None and (mark := mark_of_node(found)):
             return Reason.of(Code.DO_NOT_DISRUPT, mark=mark)
         if right := self._snapshot.unreadable.get("PodDisruptionBudget"):
-            return Reason.of(Code.UNREADABLE, f"pool {node.pool}", right=right)
+            return Reason.of(Code.UNREADABLE, Subject("pool", node.pool), right=right)
         return obstacle(self.pods[node.node_name], self._budgets)
 
     def _order(self, node: ProvisionedNode) -> tuple[object, ...]:

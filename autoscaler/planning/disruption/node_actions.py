@@ -38,7 +38,7 @@ from autoscaler.model.capacity import (
 )
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import awaited_bindings, pending_pods
 from autoscaler.planning.demand.virtual_pods import booked_nodes
@@ -104,7 +104,9 @@ class _Run:
             return ending
         pool = self._pools.get(node.pool)
         if pool is not None and pool.deleting and pool.deletion_policy is DeletionPolicy.DRAIN:
-            return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
+            return NodeDecision(
+                node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, Subject("pool", node.pool)),)
+            )
         if pool is not None and pool.ordered:
             # Whatever its state: two autoscalers would end each other's nodes and buy them again.
             return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.OTHER_LAUNCHER, pool=pool.name),))
@@ -119,10 +121,10 @@ class _Run:
             if why is not None:
                 return self._unless_protected(node, why)
         if block is not None and held:
-            reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)
+            reason = Reason.of(Code.BLOCK_HELD, Subject("block", block.name), block=block.name)
             return NodeDecision(node.name, NodeAction.HOLD, (reason,), deadline=block.reclaimed)
         if why_kept is None and node.name in self._baseline:
-            why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
+            why_kept = Reason.of(Code.BASELINE, Subject("pool", node.pool))
         if node.name in self._closing and node.node_name in self._busy:
             return NodeDecision(node.name, NodeAction.CLOSE, (Reason.of(Code.NODE_CLOSING),))
         unhealthy = self._unhealthy(node)
@@ -147,7 +149,7 @@ class _Run:
         return NodeDecision(node.name, NodeAction.DRAIN, (why,))
 
     def _by_block_end(self, node: ProvisionedNode, block: CapacityBlock) -> NodeDecision | None:
-        ending = (Reason.of(Code.BLOCK_ENDING, f"block {block.name}", block=block.name),)
+        ending = (Reason.of(Code.BLOCK_ENDING, Subject("block", block.name), block=block.name),)
         if self._now >= block.drain_starts:
             return NodeDecision(node.name, NodeAction.DRAIN, ending, deadline=block.reclaimed)
         if self._now >= block.notice_at:
@@ -157,7 +159,7 @@ class _Run:
     def _by_reclaim(self, node: ProvisionedNode) -> NodeDecision | None:
         if node.reclaim_at is None or self._now < node.reclaim_at - SINGLE.budget - SINGLE.notice:
             return None
-        why = (Reason.of(Code.NODE_RECLAIMED, f"node {node.name}", at=node.reclaim_at.isoformat()),)
+        why = (Reason.of(Code.NODE_RECLAIMED, Subject("node", node.name), at=node.reclaim_at.isoformat()),)
         drains = self._now >= node.reclaim_at - SINGLE.budget
         return NodeDecision(node.name, NodeAction.DRAIN if drains else NodeAction.NOTICE, why, deadline=node.reclaim_at)
 
@@ -185,7 +187,7 @@ class _Run:
         if disruption.drift is DriftDisruption.WHEN_EMPTY and pool is not None:
             drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
             if drift:
-                return Reason.of(Code.NODE_DRIFTED, f"pool {pool.name}", what=drift)
+                return Reason.of(Code.NODE_DRIFTED, Subject("pool", pool.name), what=drift)
         idle = disruption.consolidate is not ConsolidationPolicy.NEVER and node.empty_since is not None
         if not wanted and idle and node.empty_since is not None and self._now >= node.empty_since + disruption.after:
             return self._empty(node)

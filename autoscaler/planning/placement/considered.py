@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import chain, islice
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
-from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Fact, Reason, Subject
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import has_alternatives
 from autoscaler.planning.packing.room import bits_of, numbers_in
@@ -205,7 +205,7 @@ def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int
     if "attributes" in reason.detail:
         facts["attributes"] = reason.detail["attributes"]
     pod = packing.classes[item].sample.key
-    return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", **facts)
+    return Reason.of(Code.CHEAPER_UNKNOWN, Subject("pod", pod), **facts)
 
 
 def _fits_cheaper(packing: PackingInput, item: int, instance_type: str, paid: Decimal | int) -> bool:
@@ -264,8 +264,8 @@ def why_chosen(packing: PackingInput, index: int, item: int, fitting: Iterable[i
         preference, cost = preference_of(packing, index, item), cost_of(candidate)
         cheaper = (i for i in fitting if cost_of(packing.candidates[i]) < cost and packing.bar(i, item) is None)
         if any(preference_of(packing, i, item) > preference for i in cheaper):
-            return Reason.of(Code.PREFERRED, **_share(candidate))
-    return Reason.of(Code.CHEAPEST, **_share(candidate))
+            return Reason.of(Code.PREFERRED, NO_SUBJECT, **_share(candidate))
+    return Reason.of(Code.CHEAPEST, NO_SUBJECT, **_share(candidate))
 
 
 def _share(candidate: Candidate) -> dict[str, str]:

@@ -137,7 +137,7 @@ class Step:
                 new.key: with_shares_of(owner_of_shares(new), self.verdict.allocations[old.key]) for old, new in pairs
             }
             return replace(self.verdict, allocations=FrozenMap(allocations))
-        names = {f"claim {old.key}": f"claim {new.key}" for old, new in pairs}
+        names = {old.key: new.key for old, new in pairs}
         return replace(self.verdict, reasons=tuple(named_after(reason, names) for reason in self.verdict.reasons))
 
 

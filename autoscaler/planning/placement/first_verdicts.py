@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown, Verdict
 from autoscaler.planning.packing.room import Bits, Room, bits_of, numbers_in
 from autoscaler.planning.placement.device_states import Filled, PodApart, Step
@@ -136,7 +136,7 @@ def short_of(free: Mapping[str, int], pod: PodApart) -> DoesNotFit:
         tuple(
             Reason.of(
                 Code.INSUFFICIENT_RESOURCE,
-                f"pod {pod.pod.key}",
+                Subject("pod", pod.pod.key),
                 resource=resource,
                 wanted=amount,
                 free=max(free.get(resource, 0), 0),

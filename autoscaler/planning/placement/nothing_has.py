@@ -17,7 +17,7 @@ from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.model.device_class import Selector
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import IMPLICIT, requested_resources
@@ -103,12 +103,13 @@ def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
         claim = market.snapshot.claims.get(key)
         for request in claim.requests if claim else ():
             if isinstance(request, DeviceRequest):
-                foreign = _unpredicted_driver(market, request, f"claim {key}, request {request.name}")
+                subject = Subject.claim(key, request.name)
+                foreign = _unpredicted_driver(market, request, subject)
                 if foreign is not None:
                     yield foreign
                     continue
                 for demand in _paid(market, item, request.selectors):
-                    reason = _unmet(market, demand, f"claim {key}, request {request.name}")
+                    reason = _unmet(market, demand, subject)
                     if reason is not None:
                         yield reason
 
@@ -127,7 +128,7 @@ def class_of_nothing(market: PackingInput, item: int) -> Iterator[Reason]:
     for found in market.snapshot.classes:
         for demand in _paid(market, item, found.selectors) if found.name in used else ():
             # Of which type devices are, whole or in parts, is a setting of the driver and not of the machine.
-            reason = _unmet(market, demand, f"DeviceClass {found.name}") if demand.path[2] != _KIND else None
+            reason = _unmet(market, demand, Subject("DeviceClass", found.name)) if demand.path[2] != _KIND else None
             if reason is not None:
                 yield reason
 
@@ -184,14 +185,14 @@ class PassedOver:
                 for sub in _before(request, got) if isinstance(request, FirstAvailable) else ():
                     why = self._why(sub)
                     if why is not None:
-                        yield Reason(Code.ALTERNATIVE_NOWHERE, "", why.detail.with_items({"alternative": sub.name}))
+                        yield Reason(Code.ALTERNATIVE_NOWHERE, detail=why.detail.with_items({"alternative": sub.name}))
 
     def _why(self, request: DeviceRequest) -> Reason | None:
         if request not in self._known:
             # Existing nodes may have it, but it is in use.
             there = {piece.driver for piece in self.market.snapshot.slices}
             demands = (demand for demand in _demands(self.market, request.selectors) if demand.path[1] not in there)
-            unmet = (_unmet(self.market, demand, "") for demand in demands)
+            unmet = (_unmet(self.market, demand, NO_SUBJECT) for demand in demands)
             self._known[request] = next((found for found in unmet if found is not None), None)
         return self._known[request]
 
@@ -201,7 +202,7 @@ def _before(request: FirstAvailable, got: Collection[str]) -> Iterator[DeviceReq
     yield from request.subrequests[: chosen[0]] if chosen else ()
 
 
-def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: str) -> Reason | None:
+def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: Subject) -> Reason | None:
     """The driver that the request or its class names, if its devices are not predicted."""
     classes = [found for found in market.snapshot.classes if found.name == request.device_class]
     selectors = [*request.selectors, *(selector for found in classes for selector in found.selectors)]
@@ -243,13 +244,13 @@ def _paid(market: PackingInput, item: int, selectors: Iterable[Selector]) -> Ite
         yield demand
 
 
-def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+def _unmet(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     if demand.path[0] == "capacity":
         return _too_little(market, demand, subject)
     return _no_such_text(market, demand, subject)
 
 
-def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+def _too_little(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason that no device has this much of the capacity."""
     best = _on_offer(market).largest_below(demand)
     if best is None:
@@ -285,7 +286,7 @@ def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceTy
     return known
 
 
-def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+def _no_such_text(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason that no device has this value; none if an unknown value could be it."""
     known = _on_offer(market).texts(demand)
     if known is None:
@@ -311,7 +312,7 @@ def _near_profiles(wanted: str, known: Iterable[str]) -> list[str]:
     return [other[0] for other in sorted(found, key=lambda other: (abs(int(other[2]) - int(memory)), other[0]))]
 
 
-def _made_by_software(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+def _made_by_software(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason for a name of a network interface that only software creates. Names of real cards are not known."""
     _, driver, name = demand.path
     known = (found for found in driver_facts().values() if found.driver == driver and name == _INTERFACE)

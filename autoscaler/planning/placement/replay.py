@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autoscaler.model.plan import Plan
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.scheduling.daemons import daemon_pods
@@ -34,7 +34,7 @@ class Replay:
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """A warning for each pod without a place."""
-        return tuple(Reason.of(Code.REPLAY_STUCK, f"pod {key}") for key in self.stuck)
+        return tuple(Reason.of(Code.REPLAY_STUCK, Subject("pod", key)) for key in self.stuck)
 
 
 def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:

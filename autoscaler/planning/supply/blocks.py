@@ -13,7 +13,7 @@ from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock, UnknownDurationPolicy
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle
@@ -50,18 +50,18 @@ def _not_consumer(pod: Pod, bundle: Bundle, block: CapacityBlock, snapshot: Snap
         and (consumers.pod_selector is None or consumers.pod_selector.matches(pod.labels))
         and (consumers.min_accelerators == 0 or devices_wanted(bundle, snapshot.claims) >= consumers.min_accelerators)
     )
-    return None if welcome else Reason.of(Code.BLOCK_NOT_CONSUMER, f"pod {pod.key}", block=block.name)
+    return None if welcome else Reason.of(Code.BLOCK_NOT_CONSUMER, Subject("pod", pod.key), block=block.name)
 
 
 def _too_long(pod: Pod, block: CapacityBlock, at: datetime) -> Reason | None:
     left = int((block.drain_starts - at).total_seconds())
     needed = pod.expected_seconds
     if needed is None and block.unknown_duration is UnknownDurationPolicy.DENY:
-        return Reason.of(Code.BLOCK_DURATION_UNKNOWN, f"pod {pod.key}", block=block.name)
+        return Reason.of(Code.BLOCK_DURATION_UNKNOWN, Subject("pod", pod.key), block=block.name)
     if needed is None:
         needed = int(block.min_remaining.total_seconds())
     if needed > left:
-        return Reason.of(Code.BLOCK_ENDS_TOO_SOON, f"pod {pod.key}", block=block.name, needed=needed, left=left)
+        return Reason.of(Code.BLOCK_ENDS_TOO_SOON, Subject("pod", pod.key), block=block.name, needed=needed, left=left)
     return None
 
 

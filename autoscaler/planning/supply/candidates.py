@@ -11,7 +11,7 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Permission
 from autoscaler.model.provisioned_node import OfferingRef
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
@@ -279,7 +279,7 @@ def _barred(
     candidate: Candidate, offering: Offering, snapshot: Snapshot, *, policy: Policy, now: datetime
 ) -> Reason | None:
     """The reason why the offering is not bought now."""
-    ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
+    ref, subject = candidate.offering, Subject("offering", candidate.offering.instance_type)
     unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
     if unusable is not None:
         return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
@@ -311,7 +311,7 @@ def _barred(
     return None
 
 
-def _unavailable(backoff: Backoff, subject: str) -> Reason:
+def _unavailable(backoff: Backoff, subject: Subject) -> Reason:
     """The reason of a back-off: the cloud has no capacity, or refused for another reason."""
     until = backoff.until.isoformat(timespec="seconds")
     if backoff.reason in _SOLD_OUT:

@@ -16,7 +16,7 @@ from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spe
 from autoscaler.model.capacity import NO_TEMPLATE, GroupOffering, NodeTemplateRef
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.demand.scope import pools_of
@@ -60,11 +60,11 @@ class Limit:
     def reason(self) -> Reason:
         """The reason of a pod that this limit keeps from a node."""
         if self.block is not None:
-            return Reason.of(Code.BLOCK_FULL, f"block {self.block}", block=self.block, count=int(self.bound))
+            return Reason.of(Code.BLOCK_FULL, Subject("block", self.block), block=self.block, count=int(self.bound))
         if self.group is not None:
             return Reason.of(
                 Code.GROUPS_FULL,
-                f"node template {self.template.name}",
+                Subject("node template", self.template.name),
                 kind=self.template.kind,
                 template=self.template.name,
                 instance_type=self.group.instance_type,
@@ -73,7 +73,11 @@ class Limit:
             )
         if self.pool is not None:
             return Reason.of(
-                Code.POOL_LIMIT, f"pool {self.pool}", pool=self.pool, resource=self.resource, limit=str(self.bound)
+                Code.POOL_LIMIT,
+                Subject("pool", self.pool),
+                pool=self.pool,
+                resource=self.resource,
+                limit=str(self.bound),
             )
         return Reason.of(Code.SPENDING_GUARD, guard=self.guard, limit=str(self.bound))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
 from instance_catalog.diagnostic import and_more
@@ -73,7 +73,7 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
                 f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
                 f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
             )
-            yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(found))
+            yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(found))
     old = [(pod, image, name) for pod, name in placed if (image := superseded_image(pod, name))]
     if old:
         pod, image, name = old[0]
@@ -83,9 +83,9 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
             f"spec.containers.image: {image} does not run on {name}{rest}, which the pod gets: it needs one of "
             f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
         )
-        yield Reason.of(Code.ADVICE, f"Pod {pod.key}", problem=problem, not_working=len(old))
+        yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(old))
     pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
     if pinned:
         name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
         problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
-        yield Reason.of(Code.ADVICE, f"Pod {pinned[0].key}", problem=problem, not_working=len(pinned))
+        yield Reason.of(Code.ADVICE, Subject("Pod", pinned[0].key), problem=problem, not_working=len(pinned))

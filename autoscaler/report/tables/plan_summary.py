@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import fact_text, text_of, texts_of
@@ -135,7 +135,7 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
     """The pods that no pool serves, with the reason and the change that would help: one line for each reason."""
     groups: dict[str, list[str]] = {}
     for entry in outside:
-        own = tuple(replace(reason, subject="") for reason in entry.reasons)
+        own = tuple(replace(reason, subject=NO_SUBJECT) for reason in entry.reasons)
         groups.setdefault(texts_of(own), []).append(entry.pod)
     for why, pods in groups.items():
         yield f"{counted(len(pods), 'pod')} ignored: {few(pods)} ({why})"
@@ -265,16 +265,16 @@ def _class_of_nothing(entry: LeftOut) -> str:
 def _bar_text(reason: Reason, *, short: bool) -> str:
     """A reason of the whole verdict; for a missing reservation, with the note that everything else fits."""
     text = text_of(_of_any_device(reason), short=short)
-    if reason.code is Code.NO_PRICE and reason.subject.startswith("offering "):
-        return f"{reason.subject.removeprefix('offering ')} would fit, but {text}"
+    if reason.code is Code.NO_PRICE and reason.subject.kind == "offering":
+        return f"{reason.subject.name} would fit, but {text}"
     if reason.code is not Code.NEEDS_RESERVATION:
         return text
-    name, _, why = text.removeprefix("offering ").partition(": ")
+    why = text_of(replace(reason, subject=NO_SUBJECT), short=short)
     sold = reason.detail.get("sold_as")
     kinds = [CapacityType(str(kind)) for kind in (sold if isinstance(sold, tuple) else ())]
     asked = " or ".join(kind.value for kind in kinds if not kind.needs_reservation)
     instead = f", or allow {asked} (--allow, or spec.capacityTypes of a pool)" if asked else ""
-    return f"{name} would fit, but {why}: add one for what you have bought{instead}"
+    return f"{reason.subject.name} would fit, but {why}: add one for what you have bought{instead}"
 
 
 def _what_would_decide(entry: LeftOut) -> Iterator[str]:
@@ -341,7 +341,7 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
             effect = f":{detail['effect']}" if "effect" in detail else ""
             return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
         case Code.NO_DEVICE_OF_CLASS if "needs" in detail:
-            return f"have {text_of(replace(reason, subject=''))}"
+            return f"have {text_of(replace(reason, subject=NO_SUBJECT))}"
         case Code.NO_DEVICE_OF_CLASS:
             name = str(detail.get("device_class", ""))
             profile = profiles_of_classes().get(name)
@@ -371,17 +371,19 @@ def _unqualified(reason: Reason) -> str:
 
 def _plain(reason: Reason, *, short: bool) -> str:
     """The sentence without the names of pod, claim and device, which are in the line already or do not matter."""
-    _, _, request = reason.subject.partition(", request ")
-    named = reason.subject.startswith(("pod ", "claim ", "device ", "offering "))
-    subject = f"request {request}" if request else "" if named else reason.subject
+    subject, part = reason.subject, reason.subject.part
+    if part and part.kind == "request":
+        subject = part
+    elif subject.kind in ("pod", "claim", "device", "offering"):
+        subject = NO_SUBJECT
     return text_of(replace(reason, subject=subject), short=short)
 
 
 def _of_any_device(reason: Reason) -> Reason:
     """The reason without its subject if that is a device of a node that does not exist, which is like its equals, or an
     offering without a price, like all types of the region."""
-    of_all = reason.code is Code.NO_PRICE or reason.subject.startswith("device ")
-    return replace(reason, subject="") if of_all else reason
+    of_all = reason.code is Code.NO_PRICE or reason.subject.kind == "device"
+    return replace(reason, subject=NO_SUBJECT) if of_all else reason
 
 
 def _impersonal(entry: LeftOut) -> Iterator[str]:

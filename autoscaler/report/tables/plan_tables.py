@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.model.plan import Considered, ConsideredOutcome, Demand, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import NO_SUBJECT, Code, Subject
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted, few, money
@@ -94,7 +94,7 @@ def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
         money(node.usd_per_hour),
         str(len(node.pods)),
         _used_and_free(node),
-        texts_of(tuple(replace(reason, subject="") for reason in node.reasons), short=True),
+        texts_of(tuple(replace(reason, subject=NO_SUBJECT) for reason in node.reasons), short=True),
     )
 
 
@@ -239,8 +239,10 @@ def _worth_showing(entry: Considered) -> bool:
 def _offering(entry: Considered) -> tuple[str, ...]:
     chosen = entry.outcome is ConsideredOutcome.CHOSEN
     outcome = entry.outcome + (f" × {entry.nodes}" if chosen and entry.nodes > 1 else "")
-    own = f"offering {entry.offering.instance_type}"
-    reasons = tuple(replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons)
+    own = Subject("offering", entry.offering.instance_type)
+    reasons = tuple(
+        replace(reason, subject=NO_SUBJECT) if reason.subject == own else reason for reason in entry.reasons
+    )
     if any(reason.code is Code.NO_PRICE for reason in reasons):
         outcome += ", but has no price"
     elif reasons:

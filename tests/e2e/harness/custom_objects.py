@@ -33,7 +33,7 @@ from autoscaler.model.provisioned_node import (
     Prediction,
     ProvisionedNode,
 )
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
@@ -92,7 +92,11 @@ NODE = ProvisionedNode(
     token="t-1",
     labels=FrozenMap({"team": "research"}),
     pods=("default/train-0",),
-    reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
+    reasons=(
+        Reason.of(
+            Code.TOO_FEW_DEVICES, Subject("request", "gpu"), wanted=8, found=4, share=0.5, exact=True, of=("a", "b")
+        ),
+    ),
     empty_since=NOW + timedelta(microseconds=5),
     history=(PhaseChange(Phase.INTENDED, NOW, "Planned"), PhaseChange(Phase.READY, NOW, "SlicesComplete")),
 )

@@ -20,7 +20,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -239,7 +239,7 @@ def launched(desk: Desk, name: str) -> None:
 
 def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, Subject("block", "b")),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
     (node,) = desk.nodes()
     assert node.phase is Phase.DRAINING
@@ -249,14 +249,14 @@ def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
 
 def test_no_drain_is_written_down_for_a_pool_that_only_observes(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, Subject("block", "b")),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(replace(POOL, mode=Mode.OBSERVE),)), desk.now)
     assert [node.phase for node in desk.nodes()] == [Phase.LAUNCHED]
 
 
 def test_a_drain_that_demands_an_empty_node_is_not_written_down_before_anybody_looked(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.NODE_EMPTY, Subject("node", "n1")),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
     (node,) = desk.nodes()
     assert node.phase is Phase.LAUNCHED

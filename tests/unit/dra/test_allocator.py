@@ -371,7 +371,7 @@ def test_the_reason_counts_what_was_there() -> None:
     )
     assert isinstance(outcome, NotAllocated)
     (reason,) = outcome.reasons
-    assert (reason.code, reason.subject) == (Code.DEVICES_IN_USE, "claim ns/claim, request r")
+    assert (reason.code, str(reason.subject)) == (Code.DEVICES_IN_USE, "claim ns/claim, request r")
     assert dict(reason.detail) == {"wanted": 3, "found": 2, "of": 4}
 
 

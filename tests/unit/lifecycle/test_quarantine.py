@@ -22,7 +22,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.dataclass import replace
@@ -49,7 +49,7 @@ KEY = ("gpu", "g6.xlarge", ("nvidia",))
 HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
 ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
 ANEW = Plan(placements=(Placement(POD.key, Target.NEW, "n9"),))
-LIMIT = Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="1")
+LIMIT = Reason.of(Code.POOL_LIMIT, Subject("pool", "gpu"), pool="gpu", resource="nodes", limit="1")
 NOWHERE = Plan(left_out=(LeftOut(POD.key, LeftOutVerdict.DOES_NOT_FIT, (LIMIT,)),))
 GIVEN = Plan(placements=(*ANEW.placements, Placement("default/request:train:a-0", Target.EXISTING, "n1")))
 VIRTUAL = Pod("default", "request:train:a-0")

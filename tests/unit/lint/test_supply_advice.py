@@ -103,7 +103,7 @@ def test_what_a_device_plugin_hands_out_needs_the_same(
 
 
 def test_they_are_counted_for_a_pod_without_a_place_too() -> None:
-    miss = NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, "", device_class="dra.cpu"), 3, "g6.xlarge")
+    miss = NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, device_class="dra.cpu"), 3, "g6.xlarge")
     lost = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(miss,), types=3)
     (found,) = told(replace(launching("g6.xlarge", "nvidia"), launches=(), left_out=(lost,)))
     assert "cpu.numaNodes" in found

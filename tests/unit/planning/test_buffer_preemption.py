@@ -11,7 +11,7 @@ import pytest
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy, Disruption
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Placement, Plan, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import buffer_pod
 from autoscaler.planning.buffer_preemption import release_buffer_nodes
@@ -20,7 +20,7 @@ from instance_catalog.types.instance_type import CapacityType
 from tests.builders import NOW, ours, pod, snapshot
 
 POOL = CapacityPool("gpu", disruption=Disruption(consolidate=ConsolidationPolicy.WHEN_EMPTY))
-LIMIT = Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="3")
+LIMIT = Reason.of(Code.POOL_LIMIT, Subject("pool", "gpu"), pool="gpu", resource="nodes", limit="3")
 GUARD = Reason.of(Code.SPENDING_GUARD, guard="maxUsdPerHour", limit="10")
 LAUNCHES = Reason.of(Code.SPENDING_GUARD, guard="maxLaunchesPerHour", limit="10")
 WAITS = LeftOut("default/waits", LeftOutVerdict.DOES_NOT_FIT, (LIMIT,))

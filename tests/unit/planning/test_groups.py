@@ -191,7 +191,7 @@ class TestBlocks:
 
     def test_a_block_of_an_unknown_type_is_reported(self) -> None:
         (warning,) = plan(snapshot([], blocks=(block(instance_type="l7"),))).warnings
-        assert (warning.code, warning.subject) == (Code.UNUSABLE, "block november")
+        assert (warning.code, str(warning.subject)) == (Code.UNUSABLE, "block november")
         assert warning.detail["field"] == "spec.instanceType"
 
     def test_a_full_block_overflows_only_where_the_pool_allows(self) -> None:

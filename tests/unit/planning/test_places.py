@@ -62,7 +62,7 @@ def test_what_has_no_price_in_a_region_is_not_bought_at_that_of_another(place: C
     assert types(found) == []
     assert why_left(found, "p") == [Code.NO_PRICE]
     (warning,) = found.warnings
-    assert (warning.code, warning.subject, warning.detail["region"]) == (Code.NO_PRICE, "pool team", "ap-south-1")
+    assert (warning.code, str(warning.subject), warning.detail["region"]) == (Code.NO_PRICE, "pool team", "ap-south-1")
 
 
 def test_a_setting_buys_what_has_no_price() -> None:

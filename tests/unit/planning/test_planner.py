@@ -301,7 +301,7 @@ class TestPools:
         result = plan(snapshot(*pairs(1, gpus()), pools=(broken, TEAM)))
         assert len(result.placements) == 1
         (warning,) = result.warnings
-        assert (warning.code, warning.subject) == (code, "pool broken")
+        assert (warning.code, str(warning.subject)) == (code, "pool broken")
         assert word in str(warning.detail.get("problem", warning.detail.get("feature")))
 
     def test_a_type_that_would_fit_outside_the_pools_is_named(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
 from autoscaler.model.plan import NearMiss
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requested_capacity import PodSet, ProvisioningRequest, RequestCondition
 from autoscaler.report.capacity_answers import request_message
 
@@ -24,7 +24,7 @@ def message(
 
 
 def few(claim: str, wanted: int = 2) -> Reason:
-    return Reason.of(Code.TOO_FEW_DEVICES, f"claim {claim}, request gpu", wanted=wanted, found=1)
+    return Reason.of(Code.TOO_FEW_DEVICES, Subject.claim(claim, "gpu"), wanted=wanted, found=1)
 
 
 @pytest.mark.parametrize(

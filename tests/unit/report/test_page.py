@@ -23,7 +23,7 @@ from autoscaler.model.plan import (
 )
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.report.explained.objects import node_explanation, node_lines
@@ -238,7 +238,9 @@ def test_what_a_state_says_is_not_said_twice() -> None:
 
 
 def test_equal_reasons_of_several_devices_are_one_line() -> None:
-    alike = tuple(Reason.of(Code.SELECTOR_ERROR, f"device gpu-{i}", expression="x", message="no y") for i in range(5))
+    alike = tuple(
+        Reason.of(Code.SELECTOR_ERROR, Subject("device", f"gpu-{i}"), expression="x", message="no y") for i in range(5)
+    )
     found = explanation(
         WAITING, Plan(left_out=(LeftOut("default/a", LeftOutVerdict.FATAL, alike),)), EPOCH, pod="default/a"
     )

@@ -11,7 +11,7 @@ from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.tables.given import Given, given_of
@@ -69,7 +69,7 @@ def test_equal_pods_that_fit_nowhere_are_one_entry_and_each_names_its_own_claim(
     result = plan(snapshot(pods, claims))
     assert [entry.claims for entry in result.left_out] == [(f"default/p0{i}-c",) for i in range(3)]
     for entry in result.left_out:
-        said = " ".join(reason.subject for reason in (*entry.reasons, *(m.reason for m in entry.near_misses)))
+        said = " ".join(str(reason.subject) for reason in (*entry.reasons, *(m.reason for m in entry.near_misses)))
         assert entry.claims[0] in said
         assert not any(other.claims[0] in said for other in result.left_out if other is not entry)
     table = left_out_table(result)
@@ -183,7 +183,7 @@ def test_a_reason_without_a_name_is_no_empty_text() -> None:
 def planned_out():  # type: ignore[no-untyped-def]
     pods, claims = pairs(1, gpus(1, product="Z9000"))
     (entry,) = plan(snapshot(pods, claims)).left_out
-    return replace(entry, reasons=(Reason.of(Code.GANG_INCOMPLETE, "gang g", wanted=2, placed=1),))
+    return replace(entry, reasons=(Reason.of(Code.GANG_INCOMPLETE, Subject("gang", "g"), wanted=2, placed=1),))
 
 
 def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_nearest() -> None:

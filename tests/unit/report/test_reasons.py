@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.report.reasons import _TEXTS, text_of, texts_of
 
 
@@ -27,7 +27,7 @@ def test_no_sentence_without_a_code() -> None:
     ("reason", "expected"),
     [
         pytest.param(
-            Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4),
+            Reason.of(Code.TOO_FEW_DEVICES, Subject("request", "gpu"), wanted=8, found=4),
             "request gpu: 4 of 8 devices",
             id="subject first",
         ),
@@ -76,7 +76,9 @@ def test_text(reason: Reason, expected: str) -> None:
 
 def test_what_is_said_of_several_devices_is_said_once() -> None:
     devices = tuple(
-        Reason.of(Code.RUNTIME_ATTRIBUTE, f"device gpu.nvidia.com/future-node/gpu-{index}", attributes=("uuid",))
+        Reason.of(
+            Code.RUNTIME_ATTRIBUTE, Subject("device", f"gpu.nvidia.com/future-node/gpu-{index}"), attributes=("uuid",)
+        )
         for index in range(3)
     )
     other = Reason.of(Code.NO_PRICE)
@@ -88,12 +90,16 @@ def test_what_is_said_of_several_devices_is_said_once() -> None:
 @pytest.mark.parametrize("number", [10**31, 10**5000, -(10**5000)], ids=["31 digits", "5000 digits", "negative"])
 def test_numbers_that_nobody_reads_are_shortened(number: int) -> None:
     """An API server takes cpu: 1e1000, which no float holds; Python writes no integer of more than 4,300 digits."""
-    text = text_of(Reason.of(Code.INSUFFICIENT_RESOURCE, "pod a/b", resource="cpu", wanted=number, free=1000))
+    text = text_of(
+        Reason.of(Code.INSUFFICIENT_RESOURCE, Subject("pod", "a/b"), resource="cpu", wanted=number, free=1000)
+    )
     assert "more than 2^" in text
     assert len(text) < 100
 
 
 def test_what_others_wrote_makes_no_second_line() -> None:
     """Events and conditions have such sentences, and `kubectl get events` prints line breaks as they are."""
-    reason = Reason.of(Code.PROVISIONING_REQUEST, "pod a/b", missing="x\ndefault  1s  Warning  Evil", annotation="c")
+    reason = Reason.of(
+        Code.PROVISIONING_REQUEST, Subject("pod", "a/b"), missing="x\ndefault  1s  Warning  Evil", annotation="c"
+    )
     assert text_of(reason).startswith("pod a/b: names ProvisioningRequest x\\ndefault  1s")

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.clock import EPOCH
 from autoscaler.model.plan import Considered, ConsideredOutcome, Demand, LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import GangRef, Pod, PodClaim
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import explanation, status_page
 from autoscaler.report.reasons import text_of
@@ -45,31 +45,31 @@ BREAKS = Reason.of(Code.BREAKS_OTHER_POD, pod=SECRET)
             id="of-the-namespace-for-who-may-read-one-pod",
         ),
         pytest.param(
-            Reason.of(Code.TOO_FEW_DEVICES, "claim team/a-gpu, request gpu", wanted=8, found=4),
+            Reason.of(Code.TOO_FEW_DEVICES, Subject.claim("team/a-gpu", "gpu"), wanted=8, found=4),
             of_pod(POD),
             "claim team/a-gpu, request gpu: 4 of 8 devices",
             id="its-own-claim",
         ),
         pytest.param(
-            Reason.of(Code.TOO_FEW_DEVICES, "claim team/b-gpu, request gpu", wanted=8, found=4),
+            Reason.of(Code.TOO_FEW_DEVICES, Subject.claim("team/b-gpu", "gpu"), wanted=8, found=4),
             of_pod(POD),
             "its claim, request gpu: 4 of 8 devices",
             id="the-claim-of-an-equal-pod",
         ),
         pytest.param(
-            Reason.of(Code.TAINT_NOT_TOLERATED, "pod team/b", key="k", value="v", effect="NoSchedule"),
+            Reason.of(Code.TAINT_NOT_TOLERATED, Subject("pod", "team/b"), key="k", value="v", effect="NoSchedule"),
             of_pod(POD),
             "a pod like it: does not tolerate k=v:NoSchedule",
             id="an-equal-pod",
         ),
         pytest.param(
-            Reason.of(Code.GANG_INCOMPLETE, "gang team/g", wanted=2, placed=1),
+            Reason.of(Code.GANG_INCOMPLETE, Subject("gang", "team/g"), wanted=2, placed=1),
             of_pod(POD),
             "gang team/g: needs 2 pods at once, 1 could be placed",
             id="its-own-gang",
         ),
         pytest.param(
-            Reason.of(Code.POOL_LIMIT, "pool gpu", pool="gpu", resource="nodes", limit="3"),
+            Reason.of(Code.POOL_LIMIT, Subject("pool", "gpu"), pool="gpu", resource="nodes", limit="3"),
             of_pod(POD),
             "pool gpu: the limit of pool gpu on nodes (3) is reached",
             id="pools-belong-to-the-cluster",
@@ -90,7 +90,7 @@ def world() -> tuple[Snapshot, Plan]:
         for outcome in (ConsideredOutcome.FITS, ConsideredOutcome.DOES_NOT_FIT)
     )
     of = (SECRET, POD.key)
-    cheaper = [Reason.of(Code.CHEAPER_UNKNOWN, f"pod {key}", types=2, example="g6", price="1") for key in of]
+    cheaper = [Reason.of(Code.CHEAPER_UNKNOWN, Subject("pod", key), types=2, example="g6", price="1") for key in of]
     warnings = (*cheaper, Reason.of(Code.PLAN_BUDGET))
     plan = Plan(left_out=(left,), demands=(Demand((POD.key,), considered),), warnings=warnings)
     return Snapshot(pods=(POD, Pod("secret", "project-x"))), plan

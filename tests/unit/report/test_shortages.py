@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 
-POD = "pod default/p"
+POD = Subject("pod", "default/p")
 NONE = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource="example.com/fpga", wanted=1, free=0)
 CPU = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource="cpu", wanted=9000, free=1930)
 SELECTED = Reason.of(Code.NODE_SELECTOR_MISMATCH, POD, key="a", wanted="b")

@@ -15,7 +15,7 @@ from autoscaler.dra.claims.node_allocatable import ClaimShare
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod, PodClaim
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import NO_SUBJECT, Code
 from autoscaler.model.resource_claim import Consumer, DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
@@ -61,7 +61,7 @@ def state(*pods: Pod, **allocatable: str) -> NodeState:
 
 
 def short(pod: Pod, where: NodeState, *shares: ClaimShare) -> list[str]:
-    return [text_of(replace(reason, subject="")) for reason in too_little(pod, where, shares)]
+    return [text_of(replace(reason, subject=NO_SUBJECT)) for reason in too_little(pod, where, shares)]
 
 
 def plain(*containers: Container, **fields: Any) -> Pod:

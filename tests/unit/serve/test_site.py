@@ -12,7 +12,7 @@ import pytest
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, Placement, Plan, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
@@ -46,7 +46,11 @@ PLAN = Plan(
         Placement("team-b/secret-project", Target.NEW, "n1"),
     ),
     left_out=(
-        LeftOut("team-a/train", LeftOutVerdict.FATAL, (Reason.of(Code.CLASS_NOT_FOUND, HOSTILE, device_class="gpu"),)),
+        LeftOut(
+            "team-a/train",
+            LeftOutVerdict.FATAL,
+            (Reason.of(Code.CLASS_NOT_FOUND, Subject(HOSTILE), device_class="gpu"),),
+        ),
     ),
     usd_per_hour=Decimal("55.04"),
 )

@@ -16,7 +16,7 @@ from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, PhaseChange, Prediction, ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Backoff, Snapshot
 from instance_catalog.dataclass import replace
@@ -104,7 +104,9 @@ def test_the_same_is_not_told_twice_not_even_after_a_restart(desk: Desk) -> None
 
 
 def test_a_pod_whose_node_has_come_is_not_told_that_it_gets_none(desk: Desk) -> None:
-    waits = replace(LEFT, reasons=(Reason.of(Code.AWAITS_BINDING, "pod default/a", node="n1"),), near_misses=())
+    waits = replace(
+        LEFT, reasons=(Reason.of(Code.AWAITS_BINDING, Subject("pod", "default/a"), node="n1"),), near_misses=()
+    )
     Publisher(desk.api).publish(Plan(left_out=(waits,)), Snapshot(pods=(POD,)), desk.now)
     assert events(desk) == []
 

@@ -54,7 +54,7 @@ from autoscaler.model.provisioned_node import (
     Prediction,
     ProvisionedNode,
 )
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Severity
@@ -140,7 +140,11 @@ NODE = ProvisionedNode(
     labels=FrozenMap({"team": "research"}),
     pods=("default/train-0",),
     boot_timeout=timedelta(minutes=40),
-    reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
+    reasons=(
+        Reason.of(
+            Code.TOO_FEW_DEVICES, Subject("request", "gpu"), wanted=8, found=4, share=0.5, exact=True, of=("a", "b")
+        ),
+    ),
     empty_since=NOW + timedelta(seconds=1, microseconds=5),
     history=(PhaseChange(Phase.INTENDED, NOW, "Planned"), PhaseChange(Phase.READY, NOW, "SlicesComplete")),
     uid="u-3",

@@ -124,7 +124,7 @@ def test_a_reason_names_the_pod_that_it_is_about() -> None:
             short = [Code.INSUFFICIENT_RESOURCE] if name == "p" else [Code.TOO_FEW_DEVICES]
             subject = "pod default/p" if name == "p" else f"claim {claims[name].key}"
             assert [reason.code for reason in found.reasons] == short
-            assert all(reason.subject.startswith(subject) for reason in found.reasons)
+            assert all(str(reason.subject).startswith(subject) for reason in found.reasons)
 
 
 def test_who_lacks_room_is_not_told_what_its_kin_is_told() -> None:

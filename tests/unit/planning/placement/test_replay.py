@@ -56,7 +56,9 @@ def test_a_plan_that_depends_on_luck_is_found_out() -> None:
     assert not found.holds
     assert found.placed == {"default/greedy": "fast"}
     assert found.stuck == ("default/picky",)
-    assert [(reason.code, reason.subject) for reason in found.reasons] == [(Code.REPLAY_STUCK, "pod default/picky")]
+    assert [(reason.code, str(reason.subject)) for reason in found.reasons] == [
+        (Code.REPLAY_STUCK, "pod default/picky")
+    ]
 
 
 def test_priority_decides_whose_turn_it_is() -> None:
