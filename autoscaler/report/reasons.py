@@ -325,13 +325,13 @@ _IMPLIED = frozenset(
 )
 
 
-def text_of(reason: Reason, *, short: bool = False) -> str:
-    """One line: "claim default/gpu, request gpu: 4 of 8 devices". `short`: long selectors are abbreviated."""
+def text_of(reason: Reason, *, abbreviated: bool = False) -> str:
+    """One line: "claim default/gpu, request gpu: 4 of 8 devices". `abbreviated`: long selectors are abbreviated."""
     facts = {key: fact_text(value) for key, value in reason.detail.items() if value not in ("", ())}
     for key in _SELECTORS & facts.keys():
         value = reason.detail[key]
         texts = value if isinstance(value, tuple) else (str(value),)
-        facts[key] = ", ".join(map(short_cel if short else one_line_cel, texts))
+        facts[key] = ", ".join(map(short_cel if abbreviated else one_line_cel, texts))
     if reason.code in SHORT_AMOUNTS:
         facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
@@ -342,9 +342,9 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
     return one_line(f"{subject}: {sentence}" if subject else sentence)
 
 
-def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:
+def texts_of(reasons: tuple[Reason, ...], *, abbreviated: bool = False) -> str:
     """All reasons on one line; equal reasons of several devices appear once."""
-    return "; ".join(text_of(reason, short=short) for reason in joined(reasons))
+    return "; ".join(text_of(reason, abbreviated=abbreviated) for reason in joined(reasons))
 
 
 def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:

@@ -101,7 +101,7 @@ def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
         )
     lines += (Line(text) for text in fragmentation_lines(plan))
     lines += (Line(f"proposal: {text}") for text in room_lines(plan))
-    lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
+    lines += (Line(f"warning: {text_of(warning, abbreviated=True)}", "warning") for warning in plan.warnings)
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
 
@@ -180,15 +180,15 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """The reasons why one pod cannot be placed."""
     whole = len(entry.near_misses) < _LISTED_MISSES
     entry = entry if wide else _offered(entry)
-    counts = _counts(entry.near_misses, short=not wide)
-    told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
+    counts = _counts(entry.near_misses, abbreviated=not wide)
+    told = {_plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     lines = [
-        _bar_text(reason, short=not wide)
+        _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
         if not (nowhere and reason.code is Code.NOT_PREDICTED)
-        and not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
+        and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in told))
         and not (counts and absent.intersection(none_of_it(reason)))
     ]
     yield from dict.fromkeys(lines)
@@ -200,10 +200,10 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     if counts and entry.types:
         nearest = entry.near_misses[0]
         near = len(counts) > 1 and nearest.reason.code not in _NEVER_NEAR and not _of_every_node(entry)
-        everywhere = _everywhere(entry.near_misses)
-        text = failure_text(nearest.reason, short=not wide, everywhere=everywhere) if near else ""
+        on_all_types = _on_all_types(entry.near_misses)
+        text = failure_text(nearest.reason, abbreviated=not wide, on_all_types=on_all_types) if near else ""
         rest = "would fit" if whole else "for other reasons"
-        counts = _selected_first(counts, entry.near_misses, short=not wide)
+        counts = _selected_first(counts, entry.near_misses, abbreviated=not wide)
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
 
@@ -262,14 +262,14 @@ def _class_of_nothing(entry: LeftOut) -> str:
     )
 
 
-def _bar_text(reason: Reason, *, short: bool) -> str:
+def _bar_text(reason: Reason, *, abbreviated: bool) -> str:
     """A reason of the whole verdict; for a missing reservation, with the note that everything else fits."""
-    text = text_of(_of_any_device(reason), short=short)
+    text = text_of(_of_any_device(reason), abbreviated=abbreviated)
     if reason.code is Code.NO_PRICE and reason.subject.kind == "offering":
         return f"{reason.subject.name} would fit, but {text}"
     if reason.code is not Code.NEEDS_RESERVATION:
         return text
-    why = text_of(replace(reason, subject=NO_SUBJECT), short=short)
+    why = text_of(replace(reason, subject=NO_SUBJECT), abbreviated=abbreviated)
     sold = reason.detail.get("sold_as")
     kinds = [CapacityType(str(kind)) for kind in (sold if isinstance(sold, tuple) else ())]
     asked = " or ".join(kind.value for kind in kinds if not kind.needs_reservation)
@@ -299,23 +299,25 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
     )
 
 
-def _counts(misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
+def _counts(misses: Sequence[NearMiss], *, abbreviated: bool) -> dict[str, int]:
     found: dict[str, int] = {}
     for miss in misses:
-        text = failure_text(miss.reason, short=short, everywhere=_everywhere(misses))
+        text = failure_text(miss.reason, abbreviated=abbreviated, on_all_types=_on_all_types(misses))
         found[text] = found.get(text, 0) + miss.types
     return found
 
 
-def _everywhere(misses: Sequence[NearMiss]) -> bool:
+def _on_all_types(misses: Sequence[NearMiss]) -> bool:
     """True if all types that the pod asks for fail for the same reason: otherwise some have what others lack."""
     asked = [miss.reason for miss in misses if miss.reason.code not in _NOT_ASKED_FOR]
     return len({(reason.code, reason.detail.get("resource")) for reason in asked}) <= 1
 
 
-def _selected_first(counts: Mapping[str, int], misses: Sequence[NearMiss], *, short: bool) -> dict[str, int]:
+def _selected_first(counts: Mapping[str, int], misses: Sequence[NearMiss], *, abbreviated: bool) -> dict[str, int]:
     """The most frequent reasons first; those of types that the pod does not ask for last."""
-    others = {failure_text(miss.reason, short=short) for miss in misses if miss.reason.code in _NOT_ASKED_FOR}
+    others = {
+        failure_text(miss.reason, abbreviated=abbreviated) for miss in misses if miss.reason.code in _NOT_ASKED_FOR
+    }
     return dict(sorted(counts.items(), key=lambda entry: (entry[0] in others, -entry[1])))
 
 
@@ -327,16 +329,16 @@ def _listed(counts: Mapping[str, int], types: int, nearest: str, example: str, *
         yield f"{others} {rest}"
 
 
-def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True) -> str:
-    """A failed condition in the words of kube-scheduler's events; `everywhere`: on all types that are asked for."""
+def failure_text(reason: Reason, *, abbreviated: bool = True, on_all_types: bool = True) -> str:
+    """A failed condition in the words of kube-scheduler's events; `on_all_types`: on all types that are asked for."""
     detail = reason.detail
     match reason.code:
         case Code.INSUFFICIENT_RESOURCE:
-            return shortage_text(reason, everywhere=everywhere)
+            return shortage_text(reason, on_all_types=on_all_types)
         case Code.INSUFFICIENT_WITH_CLAIMS:
-            return _plain(reason, short=short).replace(": ", " (", 1) + ")"
+            return _plain(reason, abbreviated=abbreviated).replace(": ", " (", 1) + ")"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
-            return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
+            return f"didn't match Pod's node affinity/selector ({_plain(reason, abbreviated=abbreviated)})"
         case Code.TAINT_NOT_TOLERATED:
             effect = f":{detail['effect']}" if "effect" in detail else ""
             return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
@@ -352,14 +354,14 @@ def failure_text(reason: Reason, *, short: bool = True, everywhere: bool = True)
             return f'fail the selector: "{domain}/{name}" is not a domain; write device.attributes["{domain}"].{name}'
         case Code.SELECTOR_ERROR if missing := detail.get("missing_key"):
             shown = fact_text(detail.get("expression", ""))
-            text = short_cel(shown) if short else one_line_cel(shown)
+            text = short_cel(shown) if abbreviated else one_line_cel(shown)
             return f"publish no attribute {missing}, so the selector fails there ({text})"
         case Code.RUNTIME_ATTRIBUTE | Code.CATALOG_UNKNOWN:
-            return _plain(reason, short=short).replace("depends on ", "depend on ", 1)
+            return _plain(reason, abbreviated=abbreviated).replace("depends on ", "depend on ", 1)
         case code if code in _NO_DEVICES:
-            return f"cannot allocate all claims ({_plain(reason, short=short)}{_unqualified(reason)})"
+            return f"cannot allocate all claims ({_plain(reason, abbreviated=abbreviated)}{_unqualified(reason)})"
         case _:
-            return _plain(reason, short=short)
+            return _plain(reason, abbreviated=abbreviated)
 
 
 def _unqualified(reason: Reason) -> str:
@@ -369,14 +371,14 @@ def _unqualified(reason: Reason) -> str:
     return f"; drivers publish their own without a domain: {names[0].rpartition('/')[2]}" if names else ""
 
 
-def _plain(reason: Reason, *, short: bool) -> str:
+def _plain(reason: Reason, *, abbreviated: bool) -> str:
     """The sentence without the names of pod, claim and device, which are in the line already or do not matter."""
     subject, part = reason.subject, reason.subject.part
     if part and part.kind == "request":
         subject = part
     elif subject.kind in ("pod", "claim", "device", "offering"):
         subject = NO_SUBJECT
-    return text_of(replace(reason, subject=subject), short=short)
+    return text_of(replace(reason, subject=subject), abbreviated=abbreviated)
 
 
 def _of_any_device(reason: Reason) -> Reason:

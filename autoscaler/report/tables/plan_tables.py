@@ -94,7 +94,7 @@ def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
         money(node.usd_per_hour),
         str(len(node.pods)),
         _used_and_free(node),
-        texts_of(tuple(replace(reason, subject=NO_SUBJECT) for reason in node.reasons), short=True),
+        texts_of(tuple(replace(reason, subject=NO_SUBJECT) for reason in node.reasons), abbreviated=True),
     )
 
 
@@ -177,7 +177,7 @@ def _placement(group: Sequence[Placement], nodes: Sequence[str]) -> tuple[str, .
         shown = f"{counted(len(devices), 'device')} each"
     if alternatives := _alternatives(first):
         shown += f" (alternative {', '.join(alternatives)})"
-    return (few([p.pod for p in group], 1), where, shown, texts_of(first.reasons, short=True))
+    return (few([p.pod for p in group], 1), where, shown, texts_of(first.reasons, abbreviated=True))
 
 
 def _alternatives(placement: Placement) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def _nodes(plan: Plan) -> Table:
             decision.provisioned_node,
             decision.action.value,
             decision.deadline.isoformat() if decision.deadline else "",
-            texts_of(decision.reasons, short=True),
+            texts_of(decision.reasons, abbreviated=True),
         )
         for decision in plan.nodes
     )
@@ -246,7 +246,9 @@ def _offering(entry: Considered) -> tuple[str, ...]:
     if any(reason.code is Code.NO_PRICE for reason in reasons):
         outcome += ", but has no price"
     elif reasons:
-        outcome += f"{', but' if entry.outcome is ConsideredOutcome.FITS else ':'} {texts_of(reasons, short=True)}"
+        outcome += (
+            f"{', but' if entry.outcome is ConsideredOutcome.FITS else ':'} {texts_of(reasons, abbreviated=True)}"
+        )
     return (
         "*" if chosen else "",
         entry.offering.instance_type,

@@ -10,14 +10,14 @@ from instance_catalog.drivers.device_plugins import other_device, shared_gpu_res
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 
 
-def shortage_text(reason: Reason, *, everywhere: bool) -> str:
-    """A resource of which there is too little; `everywhere`: no type that is asked for has enough."""
+def shortage_text(reason: Reason, *, on_all_types: bool) -> str:
+    """A resource of which there is too little; `on_all_types`: no type that is asked for has enough."""
     detail = reason.detail
     resource = str(detail["resource"])
     wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
     if names := none_of_it(reason):
         first = f"{wanted} requested, " if len(names) == 1 else ""
-        return f"Insufficient {' and '.join(names)} ({first}{_without(names, everywhere=everywhere)})"
+        return f"Insufficient {' and '.join(names)} ({first}{_without(names, on_all_types=on_all_types)})"
     step = f"`foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY`"
     disk = f"; to state the size of your root volumes: {step}"
     pages = f"; to state how many your nodes reserve: {step}" if resource.startswith("hugepages-") else ""
@@ -31,9 +31,9 @@ def none_of_it(reason: Reason) -> tuple[str, ...]:
     return (name, *map(str, nor if isinstance(nor, tuple) else ())) if "/" in name and not reason.detail["free"] else ()
 
 
-def _without(resources: Sequence[str], *, everywhere: bool) -> str:
+def _without(resources: Sequence[str], *, on_all_types: bool) -> str:
     """The reason why no node offers the resources, and the step for machines with your own device plugin."""
-    none = "no type on offer has any" if everywhere else "these have none"
+    none = "no type on offer has any" if on_all_types else "these have none"
     known = [name for name in resources if is_plugin_resource(name)]
     others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
     own = [f"allocatable.{name}=…" for name in resources if name not in others]
