@@ -61,17 +61,17 @@ def demo(speed: float, page: Path | None, output: str) -> None:
     block = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK)
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)
-    chronicle = TimelineRecorder(simulation.api, show.happening)
+    recorder = TimelineRecorder(simulation.api, show.happening)
     busiest = _Busiest()
 
     def observe(tick: Tick) -> None:
-        chronicle.observe(tick)
+        recorder.observe(tick)
         busiest.observe(tick)
 
     simulation.run(START + LENGTH, observe)
     if page is not None and busiest.tick is not None:
         write_page(page, busiest.tick.snapshot, busiest.tick.plan, busiest.tick.now, title="demo")
-    summary = chronicle.summary(scenario.expected(), simulation.clock.now())
+    summary = recorder.summary(scenario.expected(), simulation.clock.now())
     show.summary(summary)
     sys.exit(0 if summary.succeeded else 1)
 

@@ -241,10 +241,10 @@ def check(simulation: Simulation, process: Dying, step: str, *, cloud: Cloud = S
         told = {key_of(e.object) for e in seen if CAPACITY_ENDS_AT in e.object["metadata"].get("annotations", {})}
         assert told == ran, f"only {told} were told of the end after dying at: {step}"
     if plot.pods_end:
-        chronicle = TimelineRecorder(simulation.api)
-        chronicle.catch_up(simulation.clock.now())
+        recorder = TimelineRecorder(simulation.api)
+        recorder.catch_up(simulation.clock.now())
         expected = written(plot.manifests, cloud.kind).expected()
-        results = [pod.result for pod in chronicle.summary(expected, simulation.clock.now()).pods]
+        results = [pod.result for pod in recorder.summary(expected, simulation.clock.now()).pods]
         assert results == ["Succeeded", "Succeeded"], f"{results} after dying at: {step}"
     for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES, RESOURCE_CLAIMS, *(() if plot.pods_end else (PODS,))):
         left = [item["metadata"]["name"] for item in list_all(simulation.api, resource)[0]]

@@ -55,10 +55,10 @@ def test_every_pod_runs_whatever_is_chosen(choose: Choice) -> None:
     scenario = parse_scenario(SCENARIO)
     simulation = Simulation(catalog=shipped("g6.xlarge", "g6.12xlarge"), start=START, choose=choose)
     simulation.add(scenario)
-    chronicle = TimelineRecorder(simulation.api)
-    simulation.run(START + timedelta(hours=2), chronicle.observe)
-    chronicle.catch_up(simulation.clock.now())
-    summary = chronicle.summary(scenario.expected(), simulation.clock.now())
+    recorder = TimelineRecorder(simulation.api)
+    simulation.run(START + timedelta(hours=2), recorder.observe)
+    recorder.catch_up(simulation.clock.now())
+    summary = recorder.summary(scenario.expected(), simulation.clock.now())
     assert summary.succeeded
     assert len(summary.pods) == 6
     assert summary.running == 0
