@@ -15,10 +15,11 @@ from instance_catalog.spelling import did_you_mean
 
 UNREPLACED: Final = "it looks like a variable that was not replaced: run envsubst, sed or the template's own tool first"
 PLACEHOLDER: Final = "it looks like a placeholder: write the value that belongs there"
-# <name>, {name}, [name], FILLED BY THE OPERATOR, FILLED_BY_IT, YOUR_BUCKET, REPLACE_ME, CHANGEME, PLACEHOLDER_X
+# <name>, {name}, [name], FILLED BY THE OPERATOR, FILLED_BY_IT, YOUR_BUCKET, REPLACE_ME, CHANGEME, PLACEHOLDER_X,
+# IGHS-DUMMY-VAL
 _PLACEHOLDER: Final = re.compile(
     r"<[^<>]+>|^[\[{]\w[\w .-]*[\]}]|PLACEHOLDER|(?i:filled[ _](?:in[ _])?by)"
-    r"|(?i:(?:change|replace|fill)[ _-]?(?:me|this)\b)"
+    r"|(?i:(?:change|replace|fill)[ _-]?(?:me|this)\b)|(?i:(?<![^\W_])dummy(?![^\W_]))"
     r"|^(?i:(?:your|insert|enter|replace|change|fill)[ _-]|(?:todo|tbd|fixme)\b)|^[A-Z][A-Z0-9]*(?: [A-Z0-9]+)+$"
 )
 # ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, KSA_NAME

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.required import field_of
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import implied_by_groups, like_group, required_domain, types_in_domains
@@ -78,10 +79,9 @@ def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
 
 
 def _beside_control_plane(pods: Sequence[Pod]) -> Diagnostic:
-    selector = labels.CONTROL_PLANE in pods[0].node_selector
     return surprise(
         f"Pod {pods[0].key}",
-        ("spec", "nodeSelector") if selector else ("spec", "affinity"),
+        field_of(pods[0], labels.CONTROL_PLANE),
         f"requires the label {labels.CONTROL_PLANE}{and_more(pods)}, and no Node that is given has it: no node of EKS "
         "or GKE does, since the cloud runs the control plane, so the pod never starts there",
         "drop the requirement, or keep it only for a cluster with control-plane nodes of its own: give one with -f",

@@ -7,7 +7,7 @@ README), Volcano's vGPU device plugin, and the instance types of Amazon SageMake
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cache, partial
 from typing import Final
 
@@ -21,7 +21,9 @@ from autoscaler.lint.pods.gpu_shares import (
     whole_by_share,
     whole_told,
 )
+from autoscaler.lint.pods.one_node import one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
+from autoscaler.lint.pods.required import as_required
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
@@ -31,7 +33,7 @@ from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_g
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, and_more
 from instance_catalog.drivers.device_plugins import other_device, retired
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -78,7 +80,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     yield from other_cloud_advice(snapshot, elsewhere, catalog)
     there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
-    yield from _of_first(snapshot, lambda pod: _one_node(pod, there), _named)
+    yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
     yield from _of_first(snapshot, _path_of_node, _path)
     assumed = not (snapshot.pools or snapshot.nodes)
     for protocol in gpudirect_protocols():
@@ -87,7 +89,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
             snapshot if assumed else unbought, direct, partial(_gpudirect, protocol=protocol, assumed=assumed)
         )
     yield from _of_first(snapshot, _in_queue, _queued)
-    yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog))
+    yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog), *TYPE_KEYS)
     for key in MODEL_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
         yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
@@ -102,10 +104,10 @@ def _parts_of_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _of_first(
-    snapshot: Snapshot, found: Callable[[Pod], str], told: Callable[[str], tuple[tuple[str, ...], str, str]]
+    snapshot: Snapshot, found: Callable[[Pod], str], told: Callable[[str], tuple[Path, str, str]], *keys: str
 ) -> Iterator[Diagnostic]:
     """The warning about the first pod in which `found` sees something; `told` has field, message and next step."""
-    yield from _about_first(_waiting(snapshot), found, told)
+    yield from _about_first(_waiting(snapshot), found, told, keys)
 
 
 def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
@@ -115,15 +117,16 @@ def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
 def _about_first(
     pods: Iterable[tuple[str, Pod]],
     found: Callable[[Pod], str],
-    told: Callable[[str], tuple[tuple[str, ...], str, str]],
+    told: Callable[[str], tuple[Path, str, str]],
+    keys: Collection[str] = (),
 ) -> Iterator[Diagnostic]:
-    """The same of pods under the names of what makes them."""
+    """The same of pods under the names of what makes them. `keys`: the labels, where the field does not name one."""
     concerned = [(subject, pod, name) for subject, pod in pods if (name := found(pod))]
     if concerned:
         subject, pod, name = concerned[0]
         path, message, step = told(name)
         rest = and_more(concerned)
-        yield surprise(subject, path, message.replace("{rest}", rest), step, pod.origin)
+        yield surprise(subject, as_required(path, pod, keys), message.replace("{rest}", rest), step, pod.origin)
 
 
 def _kai_part(pod: Pod) -> str:
@@ -278,20 +281,6 @@ def ec2_name(name: str, catalog: Catalog) -> str:
     """EC2's name of an instance type of SageMaker; "" for other names, and for types that the catalog lacks."""
     own = name.removeprefix(_SAGEMAKER)
     return own if own != name and own in catalog.types else ""
-
-
-def _one_node(pod: Pod, there: Set[str]) -> str:
-    """The node that the pod selects by its name and that is not in sight; or nothing."""
-    return next((names[0] for names in pod.required_values({labels.HOSTNAME}) if there.isdisjoint(names)), "")
-
-
-def _named(name: str) -> tuple[tuple[str, ...], str, str]:
-    return (
-        ("spec", "nodeSelector"),
-        f"selects the node {name} by {labels.HOSTNAME}{{rest}}: it is not among the nodes that are given, and no node "
-        "of a plan has its name",
-        "give the Node with -f to plan for it, or select machines by what they have",
-    )
 
 
 def _path_of_node(pod: Pod) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.cloud_nodes import made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
+from autoscaler.lint.pods.required import field_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
@@ -283,7 +284,7 @@ def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:
     for pod, label, rest in () if snapshot.blocks or snapshot.nodes else _first_selecting(snapshot, keys):
         yield surprise(
             f"Pod {pod.key}",
-            ("spec", "nodeSelector", label.partition("=")[0]),
+            field_of(pod, label.partition("=")[0]),
             f"selects {label}{rest}, machines of a reservation: a plan knows of one by a CapacityBlock, and without it "
             "buys others at their own price",
             "describe the reservation by a CapacityBlock, and name the label in spec.labels of its CapacityPool",
@@ -301,7 +302,7 @@ def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
         rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
-            ("spec", "nodeSelector", key),
+            field_of(pod, key),
             f"selects {name}{rest}: GPU feature discovery writes {SHARED_PRODUCT} where NVIDIA's device plugin shares "
             "each GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
             "let the pods use one ResourceClaim, or keep such nodes with spec.baseline of a CapacityPool; for a whole "
@@ -316,7 +317,7 @@ def _shared_by_pools(snapshot: Snapshot) -> Iterator[Diagnostic]:
     for pod, label, rest in _first_selecting(snapshot, keys):
         yield surprise(
             f"Pod {pod.key}",
-            ("spec", "nodeSelector", label.partition("=")[0]),
+            field_of(pod, label.partition("=")[0]),
             f"selects {label}{rest}, by which a node pool hands out parts of its GPUs: a plan counts a whole GPU for "
             "each of these pods",
             f"say how many a node hands out: `foreslice catalog set TYPE allocatable.{_GPU_RESOURCE}=… --into DIR "

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.required import field_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -24,7 +25,7 @@ def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
     for pod, key, name in _selecting(snapshot, [one.built_in_values for one in facts]):
         yield surprise(
             f"Pod {pod.key}",
-            ("spec", "nodeSelector", key),
+            field_of(pod, key),
             f"selects {key}={name}, a class that GKE Autopilot has built in and no label of your own: GKE makes "
             "the nodes of such a class itself, and Foreslice launches nothing on an Autopilot cluster",
             "on Autopilot leave the pod to GKE; on a Standard cluster drop the label, or give it to your node "
@@ -34,7 +35,7 @@ def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
     for pod, key, name in _selecting(snapshot, [one.own_driver_values for one in facts]):
         yield surprise(
             f"Pod {pod.key}",
-            ("spec", "nodeSelector", key),
+            field_of(pod, key),
             f"selects {key}={name}, the label of node pools on which GKE installs the GPU driver itself: node pools "
             "of Foreslice are made with gpu-driver-version=disabled, which DRA needs",
             "on Autopilot, or on node pools with GKE's own driver, leave the pod to GKE; for Foreslice drop the label",

@@ -269,6 +269,30 @@ def test_one_node_by_its_name(there: bool, expected: int) -> None:
     assert ["selects the node gpu-7" in one.message for one in found] == [True] * expected
 
 
+@pytest.mark.parametrize("name", ["IGHS-DUMMY-VAL", "<node-name>", "NODE_NAME", "your-node", "REPLACE_ME", "node-name"])
+def test_a_placeholder_for_the_name_of_a_node_says_what_to_write(name: str) -> None:
+    (found,) = told(pod("p", node_selector=FrozenMap({labels.HOSTNAME: name})))
+    assert "it is not among the nodes that are given" in found.message
+    assert found.next_step.startswith("it looks like a placeholder: write the name of one of your Nodes")
+    assert "; then give the Node with -f" in found.next_step
+
+
+@pytest.mark.parametrize(("name", "step"), [("gpu-node-7", "give the Node"), ("${NODE}", "it looks like a variable")])
+def test_a_real_name_and_a_variable_are_no_placeholders_for_a_node(name: str, step: str) -> None:
+    (found,) = told(pod("p", node_selector=FrozenMap({labels.HOSTNAME: name})))
+    assert found.next_step.startswith(step)
+
+
+@pytest.mark.parametrize("key", [labels.HOSTNAME, labels.INSTANCE_TYPE, labels.NVIDIA_GPU_PRODUCT])
+def test_a_required_affinity_is_named_as_such_beside_a_selector_of_another_label(key: str) -> None:
+    selector = FrozenMap({labels.OPERATING_SYSTEM: "linux"})
+    required = NodeSelector((NodeSelectorTerm((Requirement(key, "In", ("nowhere",)),)),))
+    (found,) = told(replace(asking("nvidia.com/gpu"), node_selector=selector, affinity=required))
+    assert found.field == "spec.affinity.nodeAffinity"
+    (found,) = told(replace(asking("nvidia.com/gpu"), node_selector=selector.with_items({key: "nowhere"})))
+    assert found.field.startswith("spec.nodeSelector")
+
+
 @pytest.mark.parametrize(("path", "expected"), [("/data01/models", 1), ("/dev/shm", 0), ("/var/lib/kubelet/pods", 0)])
 def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
     found = told(pod("p", host_paths=(path,)))
