@@ -227,14 +227,14 @@ def _takes_back(change: Change, first: Change) -> bool:
 
 def _prepares(change: Change) -> bool:
     """True if it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
-    labels of nodes that others size or make say nothing about their machines."""
+    labels of nodes that others size or make, and the name of a node, say nothing about their machines."""
     return all(part.kind in _PREPARING or _of_others(part) for part in change.parts or (change,))
 
 
 def _of_others(change: Change) -> bool:
     detail = change.detail
     made = made_by_cloud(str(detail.get("key", "")), str(detail.get("value", "")))
-    return bool(queue_labels() & keys_dropped(change)) or (bool(keys_dropped(change)) and made)
+    return bool((queue_labels() | {labels.HOSTNAME}) & keys_dropped(change)) or (bool(keys_dropped(change)) and made)
 
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:

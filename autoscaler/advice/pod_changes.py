@@ -11,6 +11,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lint.other_systems import ec2_name, unknown_type
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
+from autoscaler.lint.pods.one_node import known_nodes, one_node
 from autoscaler.lint.tpu_advice import part_of_slice
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
@@ -192,8 +193,9 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 
 
 def leaving_others(asked: Situation) -> Iterator[Change]:
-    """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, and
-    those that the cloud makes by itself, where no pool has taken their name."""
+    """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, those
+    that the cloud makes by itself, where no pool has taken their name, and the name of one node that is not in sight,
+    unless the pod mounts what is there alone."""
     built_in = {
         key
         for key in asked.pod.selected_labels
@@ -201,7 +203,9 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
         if any(made_by_cloud(key, name) for name in names)
         and not any(pool.labels.get(key) in names for pool in asked.pools)
     }
-    for key in sorted(queue_labels() & asked.pod.selected_labels | built_in):
+    named = not asked.pod.host_paths and one_node(asked.pod, known_nodes(asked.snapshot))
+    one = {labels.HOSTNAME} if named else set()
+    for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
             yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)

@@ -18,7 +18,7 @@ from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.demand.images import accelerators_of_images
+from autoscaler.planning.demand.images import OF_MACHINES, accelerators_of_images
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
@@ -235,8 +235,9 @@ def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
 
 def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Only machines on whose accelerators the pods' images run, in a pool that somebody has yet to create."""
-    cards = accelerators_of_images(asked.pod)
-    if pool.implicit and cards in asked.pod.required_values({known.ACCELERATOR}):
+    cards, pod = accelerators_of_images(asked.pod), asked.pod
+    free = cards and not pod.required_values(OF_MACHINES - {known.HOSTNAME})  # once it selects no single node any more
+    if pool.implicit and (free or cards in pod.required_values({known.ACCELERATOR})):
         yield _requiring(pool, Requirement(known.ACCELERATOR, "In", cards))
 
 

@@ -43,7 +43,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.model_texts import old_text, small_text
-from autoscaler.report.tables.given import given_of
+from autoscaler.report.tables.given import given_of, without_node_names
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
@@ -142,12 +142,11 @@ def plan(
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
-    if live:
-        loaded, read_catalog = _read_cluster(kubeconfig, context, kubernetes_version)
-    else:
-        loaded, read_catalog = _read_files(paths, kubernetes_version, directories, strict=strict, skip=skip_unknown)
+    files = partial(_read_files, paths, directories, strict=strict, skip=skip_unknown)
+    loaded, read_catalog = (partial(_read_cluster, kubeconfig, context) if live else files)(kubernetes_version)
+    decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)
     with announced("planning …"):
-        found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+        found = decide(loaded)
         helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
     if why:
         print_type_answers(list(type_answers(why, found, samples(found))), output)
@@ -158,8 +157,22 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     incomplete = 0 if live else loaded.incomplete
     _print(found, helping, output, cost_by, incomplete=incomplete)
+    _print_copies(loaded, decide, output)
     if found.plan.left_out or (strict and (incomplete or _falls_short(found.plan))):
         sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _print_copies(loaded: Loaded, decide: Callable[[Loaded], Decided], output: str) -> None:
+    """Prints the plan for the pods without the names of their nodes, if these are all that keeps them from being
+    planned: the next obstacle should not appear only after that."""
+    copies = without_node_names(loaded.snapshot)
+    if copies is not None and output in ("table", "wide"):
+        click.echo("\nWithout spec.nodeName")
+        found = decide(replace(loaded, snapshot=copies))
+        helping = helping_changes(found)
+        print_plan(found.plan, output, given_of(copies))
+        print_advice(found, helping)
+        print_further_obstacles(found, helping)
 
 
 def _falls_short(decided: Plan) -> bool:
@@ -168,7 +181,7 @@ def _falls_short(decided: Plan) -> bool:
 
 
 def _read_files(
-    paths: tuple[str, ...], version: str | None, directories: tuple[Path, ...], *, strict: bool, skip: bool
+    paths: tuple[str, ...], directories: tuple[Path, ...], version: str | None, *, strict: bool, skip: bool
 ) -> tuple[Loaded, ReadCatalog]:
     loaded = read_manifests(paths, version, directories, strict=strict, skip_unknown=skip)
     return loaded, partial(catalog_of, loaded)
@@ -196,16 +209,16 @@ def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str
 
 def _decide(
     loaded: Loaded,
-    read_catalog: ReadCatalog,
-    directories: Sequence[Path],
-    moment: str | None,
-    ties: str | None,
     *,
+    read: ReadCatalog,
+    directories: Sequence[Path],
+    at: str | None,
+    ties: str | None,
     work: int,
     asked: Asked,
 ) -> Decided:
-    now = _moment(moment) if moment else now_of(loaded)
-    catalog = read_catalog(directories, now)
+    now = _moment(at) if at else now_of(loaded)
+    catalog = read(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)

@@ -21,7 +21,7 @@ from autoscaler.lint.pods.gpu_shares import (
     whole_by_share,
     whole_told,
 )
-from autoscaler.lint.pods.one_node import one_node, one_node_told
+from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
@@ -79,7 +79,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     yield from other_cloud_advice(snapshot, elsewhere, catalog)
-    there = {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
+    there = known_nodes(snapshot)
     yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
     yield from _of_first(snapshot, _path_of_node, _path)
     assumed = not (snapshot.pools or snapshot.nodes)

@@ -8,6 +8,7 @@ from typing import Final
 
 from autoscaler.kube.problem import UNREPLACED, left_by_template
 from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
 from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes import labels
 
@@ -23,6 +24,11 @@ def placeholder_of_node(name: str) -> str:
         return left
     looks = left or _EXAMPLE.fullmatch(name)
     return "it looks like a placeholder: write the name of one of your Nodes (kubectl get nodes)" if looks else ""
+
+
+def known_nodes(snapshot: Snapshot) -> Set[str]:
+    """The values of the label by which pods select a node by its name."""
+    return {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
 
 
 def one_node(pod: Pod, there: Set[str]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from autoscaler.lint.pods.one_node import placeholder_of_node
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import few
-from instance_catalog.dataclass import dataclass
+from instance_catalog.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +16,12 @@ class Given:
     """The input of a plan, as far as its first lines speak of it.
 
     `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
-    are not given; `incomplete`: the number of objects that look like patches.
+    are not given, with the names of these; `incomplete`: the number of objects that look like patches.
     """
 
     pools: bool = True
     daemons: bool = False
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[tuple[str, str], ...] = ()
     incomplete: int = 0
 
 
@@ -29,8 +30,8 @@ WITH_POOLS: Final = Given()
 
 def given_of(snapshot: Snapshot, incomplete: int = 0) -> Given:
     """The pools, DaemonSets and pods of a snapshot. `incomplete`: see Given."""
-    nodes = {None, *(node.name for node in snapshot.nodes)}
-    elsewhere = tuple(pod.key for pod in snapshot.pods if pod.node_name not in nodes)
+    nodes = {node.name for node in snapshot.nodes}
+    elsewhere = tuple((pod.key, pod.node_name) for pod in snapshot.pods if pod.node_name and pod.node_name not in nodes)
     return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete)
 
 
@@ -38,11 +39,26 @@ def nothing_pending(given: Given) -> Iterator[str]:
     """What the input holds instead of pending pods, and what to give."""
     if given.elsewhere:
         have = "already has a node" if len(given.elsewhere) == 1 else "already have nodes"
+        names = list(dict.fromkeys(name for _, name in given.elsewhere))
+        left = next((f"{name}: {step}; " for name in names if (step := placeholder_of_node(name))), "")
         yield (
-            f"there are no pending pods: {few(given.elsewhere)} {have} (spec.nodeName); to plan for a new copy, delete "
-            "spec.nodeName and status, or give the workload that makes it"
+            f"there are no pending pods: {few([pod for pod, _ in given.elsewhere])} {have} (spec.nodeName "
+            f"{few(names)}); {left}to plan for a new copy, delete spec.nodeName and status, or give the workload that "
+            "makes it"
         )
     else:
         yield "there are no pending pods: give pods, or workloads that make pods, with their claims"
     if given.daemons:
         yield "pods of a DaemonSet open no nodes: they run on those that others need"
+
+
+def without_node_names(snapshot: Snapshot) -> Snapshot | None:
+    """The snapshot with its pods as kube-scheduler would get them without spec.nodeName; None unless that is all that
+    keeps them from being planned: some pods wait, or those with a node run, so their copies are others."""
+    nodes = {node.name for node in snapshot.nodes}
+    if not snapshot.pods or any(
+        p.node_name is None or p.node_name in nodes or p.phase != "Pending" for p in snapshot.pods
+    ):
+        return None
+    copies = tuple(replace(pod, node_name=None) for pod in snapshot.pods)
+    return replace(snapshot, pods=copies) if copies else None

@@ -122,6 +122,31 @@ def test_a_gang_starts_with_those_of_its_pods_that_any_node_runs() -> None:
     assert line.endswith("→ 1 × ct6e-standard-4t (on-demand), 10.80 $/h")
 
 
+@pytest.mark.parametrize(
+    ("resource", "type_name", "expected"),
+    [
+        (
+            "google.com/tpu",
+            "ct5lp-hightpu-1t",
+            "spec.scope.pods All; and pod default/p: drop nodeSelector kubernetes.io/hostname=gpu-7 → 1 × ct5lp",
+        ),
+        ("aws.amazon.com/neuron", "inf2.xlarge", "foreslice.dev/accelerator In [aws-inferentia2"),
+    ],
+)
+def test_the_name_of_a_node_that_is_not_there_is_dropped_with_what_opens_a_pool(
+    resource: str, type_name: str, expected: str
+) -> None:
+    asking = (Container("main", FrozenMap({resource: Quantity.of(1)})),)
+    one = replace(pod("p", node_selector=FrozenMap({labels.HOSTNAME: "gpu-7"})), containers=asking)
+    given, catalog = snapshot([one], []), shipped(type_name)
+    (line,) = advice_lines(advise(one, given, catalog, plan_for(given, catalog, Policy(), NOW), Policy(), NOW, most=1))
+    assert expected in line
+    assert "drop nodeSelector kubernetes.io/hostname=gpu-7" in line
+    mounting = replace(one, host_paths=("/data",))  # what it mounts is there alone
+    given = snapshot([mounting], [])
+    assert advise(mounting, given, catalog, plan_for(given, catalog, Policy(), NOW), Policy(), NOW) == ()
+
+
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 
 

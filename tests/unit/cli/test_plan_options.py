@@ -102,6 +102,17 @@ def test_standard_input_is_compared_with_something_else() -> None:
     assert "given twice" in str(found.exception)
 
 
+def test_a_pod_with_the_name_of_its_node_is_planned_without_it_as_well(tmp_path: Path) -> None:
+    """What else keeps it from a node should not show only after that."""
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD.replace("nvidia.com/gpu", "google.com/tpu") + "  nodeName: gpu-7\n")
+    text = " ".join(run("-f", str(file)).stdout.split())
+    assert "already has a node (spec.nodeName gpu-7); to plan for a new copy, delete spec.nodeName" in text
+    _, _, then = text.partition("Without spec.nodeName")
+    assert "create a CapacityPool with spec.limits.nodes 1 or more and spec.scope.pods All → 1 × ct5lp" in then
+    assert "Without spec.nodeName" not in run("-f", str(file), "-o", "name").stdout
+
+
 def test_volumes_of_one_cloud_say_where_to_buy(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n")

@@ -9,12 +9,13 @@ import pytest
 
 from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.given import Given, given_of
+from autoscaler.report.tables.given import Given, given_of, without_node_names
 from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import tables_of
 from autoscaler.report.words import money
@@ -228,9 +229,21 @@ def test_pods_on_nodes_that_are_not_given_are_why_nothing_is_pending() -> None:
     running = pod("p", node_name="n")
     state = snapshot([running])
     lines = [line.text for line in summary_of(plan(state), given_of(state))]
-    assert "there are no pending pods: default/p already has a node (spec.nodeName)" in lines[1]
+    assert "there are no pending pods: default/p already has a node (spec.nodeName n); to plan for a new" in lines[1]
+    placeholder = snapshot([pod("p", node_name="your-node")])
+    assert "your-node: it looks like a placeholder" in summary_of(plan(placeholder), given_of(placeholder))[1].text
     assert given_of(snapshot([pod("q")])).elsewhere == ()
     assert "give pods" in summary_of(plan(snapshot([])), given_of(snapshot([])))[1].text
+
+
+def test_pods_are_planned_without_their_node_only_where_nothing_else_keeps_them() -> None:
+    found = without_node_names(snapshot([pod("p", node_name="n"), pod("q", node_name="m")]))
+    assert found is not None
+    assert [each.node_name for each in found.pods] == [None, None]
+    assert without_node_names(snapshot([])) is None
+    assert without_node_names(snapshot([pod("p", node_name="n"), pod("q")])) is None
+    assert without_node_names(snapshot([pod("p", node_name="n", phase="Running")])) is None
+    assert without_node_names(snapshot([pod("p", node_name="n")], nodes=[Node("n")])) is None
 
 
 @pytest.mark.parametrize(("number", "said"), [(1, "1 object looks like a patch"), (2, "2 objects look like patches")])
