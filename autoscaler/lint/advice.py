@@ -338,19 +338,23 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Configurations that the driver finds invalid when it prepares the claim, in every release."""
+    """Configurations that the driver finds invalid when it prepares the claim, in every release: each with all of its
+    errors, once for the claims that have the same."""
+    found: dict[str, list[tuple[ResourceClaim, int]]] = {}
     for claim in snapshot.claims.values():
         for index, config in enumerate(claim.config):
             problem = opaque.refused(config.parameters) if config.driver == opaque.DRIVER else ""
             if problem:
-                yield surprise(
-                    f"ResourceClaim {claim.key}",
-                    ("spec", "devices", "config", index, "opaque", "parameters"),
-                    f"driver {config.driver} refuses this configuration ({problem}), and the pod would not start",
-                    "correct it",
-                    claim.origin,
-                )
-                return
+                found.setdefault(problem, []).append((claim, index))
+    for problem, places in found.items():
+        claim, index = places[0]
+        yield surprise(
+            f"ResourceClaim {claim.key}",
+            ("spec", "devices", "config", index, "opaque", "parameters"),
+            f"driver {opaque.DRIVER} refuses this configuration{and_more(places)}, and the pod would not start",
+            f"correct this: {problem}",
+            claim.origin,
+        )
 
 
 def _wants_a_part(claim: ResourceClaim) -> bool:

@@ -38,7 +38,8 @@ _UUID: Final = ("GPU-", "MIG-")
 
 
 def refused(parameters: str) -> str:
-    """The error that the driver would report for the JSON text, or "" if none is certain.
+    """The errors in the JSON text for which the driver refuses it, all at once, or "" if none is certain. The driver
+    itself stops at the first.
 
     >>> refused('{"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "Mps"}}')
     'sharing.strategy is Mps; the driver knows TimeSlicing, MPS'
@@ -46,10 +47,10 @@ def refused(parameters: str) -> str:
     try:
         found = json.loads(parameters)
     except ValueError:
-        return "it is no JSON"
+        return "it is no JSON, and the driver reads an object"
     if not isinstance(found, dict):
-        return "it is not an object"
-    return next(_problems(found), "")
+        return "it is not an object, and the driver reads one"
+    return "; ".join(_problems(found))
 
 
 def strategy(parameters: str) -> str:
@@ -71,15 +72,16 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
             f"apiVersion is {version}, which is for the example driver of Kubernetes: for its devices, claim class "
             "gpu.example.com; for NVIDIA's GPUs, drop spec.devices.config"
         )
-    elif version != _API_VERSION:
+        return
+    if version != _API_VERSION:
         yield f"apiVersion is {version or 'missing'}; the driver reads {_API_VERSION}"
-    elif kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         yield f"kind is {kind or 'missing'}; the driver reads {', '.join(kinds)}"
-    else:
-        yield from _unknown(config, ("apiVersion", "kind", *_OTHER_FIELDS.get(kind, ("sharing",))), "")
-        sharing = config.get("sharing")
-        if sharing is not None and kind in _SHARING:
-            yield from _of_sharing(sharing, _SHARING[kind])
+        return
+    yield from _unknown(config, ("apiVersion", "kind", *_OTHER_FIELDS.get(kind, ("sharing",))), "")
+    sharing = config.get("sharing")
+    if sharing is not None and kind in _SHARING:
+        yield from _of_sharing(sharing, _SHARING[kind])
 
 
 def _of_sharing(sharing: object, fields: tuple[str, ...]) -> Iterator[str]:
@@ -138,4 +140,5 @@ def _of_limit(name: str, value: object) -> Iterator[str]:
 def _unknown(found: Mapping[str, Any], known: tuple[str, ...], place: str) -> Iterator[str]:
     extra = sorted(set(found) - set(known))
     if extra:
-        yield f"the driver knows no field {place}{extra[0]}"
+        fields = " or ".join(f"{place}{name}" for name in extra)
+        yield f"the driver knows no field {fields}, but {', '.join(known)}"

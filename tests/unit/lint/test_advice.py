@@ -192,6 +192,23 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
     assert [one.next_step.split("featureGates.")[1].split("=")[0] for one in found] == gates
 
 
+def test_each_invalid_configuration_is_told_once_with_all_that_is_wrong() -> None:
+    wrong = ['{"apiVersion": "v1", "kind": "Gpu"}', '{"apiVersion": "v1", "kind": "Gpu"}', "[]"]
+    claims = [
+        replace(claim(f"c{i}"), config=(ClaimConfig((), "gpu.nvidia.com", text),)) for i, text in enumerate(wrong)
+    ]
+    found = [one for one in told(snapshot([], claims)) if one.field.endswith("opaque.parameters")]
+    assert [one.message.partition("configuration")[2] for one in found] == [
+        " (and 1 more), and the pod would not start",
+        ", and the pod would not start",
+    ]
+    assert found[0].next_step.startswith(
+        "correct this: apiVersion is v1; the driver reads resource.nvidia.com/v1beta1; "
+    )
+    assert "; kind is Gpu; the driver reads" in found[0].next_step
+    assert "correct it" not in str(found[1])
+
+
 @pytest.mark.parametrize("parameters", ["[]", "null", '{"sharing": 1}', '{"sharing": {"strategy": ["MPS"]}}'])
 def test_odd_configurations_are_left_to_the_driver(parameters: str) -> None:
     odd = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))

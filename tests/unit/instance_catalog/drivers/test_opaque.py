@@ -76,6 +76,16 @@ def test_what_the_driver_refuses(parameters: str, problem: str) -> None:
     assert problem in refused(parameters)
 
 
+def test_all_that_is_refused_is_told_at_once() -> None:
+    """Who corrects one should not meet the next."""
+    said = refused(config({"strategy": "MPS", "mps": {}, "mig": 1, "mpsConfig": {"users": 1}}, shared=1, extra=1))
+    assert "no field extra or shared, but apiVersion, kind, sharing" in said
+    assert "no field sharing.mig or sharing.mps, but strategy, timeSlicingConfig, mpsConfig" in said
+    assert "no field sharing.mpsConfig.users" in said
+    assert "apiVersion is v1; the driver reads resource" in (both := refused(config(apiVersion="v1", kind="Gpu")))
+    assert "kind is Gpu; the driver reads GpuConfig" in both
+
+
 def test_the_strategy_of_a_configuration() -> None:
     assert strategy(config(mps())) == "MPS"
     assert [strategy(text) for text in (config(), "{", "[]", config([]), config({"strategy": 1}))] == [""] * 5
