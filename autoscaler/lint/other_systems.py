@@ -21,6 +21,7 @@ from autoscaler.lint.pods.gpu_shares import (
     whole_by_share,
     whole_told,
 )
+from autoscaler.lint.pods.hami import asked_of_hami, hami_told
 from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
@@ -44,7 +45,6 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-_OF_HAMI: Final = (labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE, labels.HAMI_AVOID_DEVICE)
 _SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
@@ -62,7 +62,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(
         unbought, lambda pod: labels.HAMI_USE_DEVICE if labels.HAMI_USE_DEVICE in pod.annotations else "", _pinned
     )
-    yield from _of_first(snapshot, lambda pod: next((n for n in _OF_HAMI if n in pod.annotations), ""), _hami)
+    yield from _of_first(snapshot, asked_of_hami, hami_told)
     yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
     yield from _parts_of_gpus(snapshot)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
@@ -139,16 +139,6 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
         ("metadata", "annotations", name),
         "asks KAI Scheduler for a part of a GPU{rest}: that is not a resource, and a plan counts no GPU for it",
         "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
-    )
-
-
-def _hami(name: str) -> tuple[tuple[str, ...], str, str]:
-    return (
-        ("metadata", "annotations", name),
-        "names GPUs for HAMi's scheduler in an annotation{rest}: kube-scheduler and plans do not read it, so the pod "
-        "gets any GPU",
-        f"select the nodes by {labels.ACCELERATOR} or {labels.INSTANCE_TYPE}, or write a resource claim with a CEL "
-        "selector",
     )
 
 

@@ -168,11 +168,15 @@ VOLCANO_POD_GROUP_NEW: Final = "scheduling.volcano.sh/group-name"  # annotation,
 KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
 KAI_GPU_FRACTION: Final = "gpu-fraction"  # pod annotation: the part of a GPU that KAI Scheduler gives it
 KAI_GPU_MEMORY: Final = "gpu-memory"  # pod annotation: the same in MiB (KAI-Scheduler docs/gpu-sharing)
-# Pod annotations by which HAMi chooses GPUs (Project-HAMi/HAMi 4707fb0, pkg/device/nvidia).
+# Pod annotations by which HAMi chooses GPUs (Project-HAMi/HAMi 4707fb0, pkg/device/nvidia; the mode 28eab19,
+# docs/dynamic-mig-support.md; the policies docs/config.md).
 HAMI_USE_TYPE: Final = "nvidia.com/use-gputype"
 HAMI_AVOID_TYPE: Final = "nvidia.com/nouse-gputype"
 HAMI_USE_DEVICE: Final = "nvidia.com/use-gpuuuid"
 HAMI_AVOID_DEVICE: Final = "nvidia.com/nouse-gpuuuid"
+HAMI_MODE: Final = "nvidia.com/vgpu-mode"  # mig, hami-core or mps
+HAMI_NODE_POLICY: Final = "hami.io/node-scheduler-policy"
+HAMI_GPU_POLICY: Final = "hami.io/gpu-scheduler-policy"
 # Pod annotation: the slice that GKE's dynamic slicing forms for the workload (GKE docs, use-gke-dynamic-slicing)
 FORMED_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
@@ -219,6 +223,9 @@ POD_ANNOTATIONS: Final = frozenset(
         HAMI_AVOID_TYPE,
         HAMI_USE_DEVICE,
         HAMI_AVOID_DEVICE,
+        HAMI_MODE,
+        HAMI_NODE_POLICY,
+        HAMI_GPU_POLICY,
         FORMED_SLICE_TOPOLOGY,
         KUEUE_ONE_DOMAIN,
         KUEUE_ONE_DOMAIN_EACH,
