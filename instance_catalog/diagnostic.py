@@ -59,9 +59,12 @@ class Diagnostic:
     @property
     def statement(self) -> str:
         """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'. Without what to do next."""
-        # A name may have line breaks, which would begin separate lines in a log.
-        subject = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
-        return ": ".join(part for part in (self.place, subject, self.field, self.message) if part)
+        return ": ".join(part for part in (self.place, self.about, self.field, self.message) if part)
+
+    @property
+    def about(self) -> str:
+        """The subject on one line: a name may have line breaks, which would begin separate lines in a log."""
+        return _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
 
     def __str__(self) -> str:
         """On one line: the statement; what to do next."""

@@ -12,7 +12,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.kinds import KINDS, MAKES_PODS, Kind, kind_of, reason_to_ignore
+from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, removed
@@ -20,6 +20,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
+NO_INFLUENCE: Final = f"ignored: {NO_PLACEMENT}"
 _VARIABLE: Final = re.compile(r"\$\{[A-Za-z_]\w*\}")
 # Of the configuration of NVIDIA's device plugin, by which it hands out each GPU to several pods.
 _SHARING: Final = re.compile(r"^\s*(?:timeSlicing|mps):", re.MULTILINE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
@@ -141,7 +143,7 @@ _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 # Every provider has a kind of its own for platform fields.
 _NODE_TEMPLATE = Kind(_OURS, "NodeTemplate", ("v1alpha1",), readers.read_node_template, namespaced=False)
 
-_NO_PLACEMENT = "it has no influence on where pods fit"
+NO_PLACEMENT: Final = "it has no influence on where pods fit"
 # Envoy Gateway, page "Customize EnvoyProxy" (2026-11).
 _ENVOY_PROXY = (
     "Envoy Gateway makes the pods of its proxies of it and of a Gateway: they need no accelerator, but room on "
@@ -249,16 +251,16 @@ def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
 
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
-    **{("", kind): _NO_PLACEMENT for kind in ("Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event")},
+    **{("", kind): NO_PLACEMENT for kind in ("Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event")},
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
-    ("apps", "ControllerRevision"): _NO_PLACEMENT,
+    ("apps", "ControllerRevision"): NO_PLACEMENT,
     **{
         ("argoproj.io", kind): "it is a template, of which a Workflow makes pods: give those (kubectl get pods -o yaml)"
         for kind in ("WorkflowTemplate", "ClusterWorkflowTemplate")
     },
     ("autoscaling.agones.dev", "FleetAutoscaler"): _OWN_REPLICAS,
-    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
+    ("bitnami.com", "SealedSecret"): NO_PLACEMENT,
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
     "cloud.google.com/compute-class into spec.labels of a CapacityPool",
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
@@ -277,7 +279,7 @@ IGNORED = {
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _ENGINE_RUNTIME,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
-    ("production-stack.vllm.ai", "LoraAdapter"): _NO_PLACEMENT,
+    ("production-stack.vllm.ai", "LoraAdapter"): NO_PLACEMENT,
     # InftyAI/llmaz 127be3f, pkg/controller/inference/service_controller.go: of several models the main one counts.
     ("llmaz.io", "OpenModel"): "it makes no pods itself, but its flavors decide which devices and nodes those of a "
     "Playground or Service get: give these pods (kubectl get pods -o yaml)",
@@ -312,7 +314,7 @@ IGNORED = {
     **_groups("it configures a program and is not an object of a cluster", _PROGRAMS),
     **_groups("it configures drivers and networks of nodes; give the nodes and DaemonSets that follow", _NODE_SOFTWARE),
     **_groups(
-        _NO_PLACEMENT,
+        NO_PLACEMENT,
         "inference.networking.k8s.io inference.networking.x-k8s.io gateway.envoyproxy.io networking.gke.io "
         "cloud.google.com route.openshift.io security.openshift.io cdi.kubevirt.io "
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "

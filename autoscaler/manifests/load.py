@@ -9,7 +9,7 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
-from autoscaler.manifests.classify import classify, in_right_case
+from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
@@ -59,6 +59,11 @@ class Loaded:
     def errors(self) -> tuple[Diagnostic, ...]:
         """The problems that forbid a plan."""
         return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
+
+    @property
+    def harmless(self) -> tuple[Diagnostic, ...]:
+        """Those that only say that an object is ignored because it has no influence: together they are one line."""
+        return tuple(problem for problem in self.problems if problem.message == NO_INFLUENCE)
 
     @property
     def error_text(self) -> str:

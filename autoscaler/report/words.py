@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -16,6 +17,15 @@ _CENT: Final = Decimal("0.01")
 def counted(number: int, noun: str) -> str:
     """ "1 pod", "2 pods"."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def counted_kind(number: int, kind: str) -> str:
+    """ "2 ServiceAccounts", "2 NetworkPolicies", "2 Ingresses", "2 Endpoints"."""
+    if number == 1 or (kind.endswith("s") and not kind.endswith("ss")):
+        return f"{number} {kind}"
+    if kind.endswith("ss"):
+        return f"{number} {kind}es"
+    return f"{number} {kind[:-1]}ies" if re.search("[^aeiou]y$", kind) else f"{number} {kind}s"
 
 
 def money(amount: Decimal | str | None, otherwise: str = "no price") -> str:

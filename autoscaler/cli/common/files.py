@@ -20,7 +20,7 @@ from autoscaler.planning.demand.implied_machines import implied_reason, with_imp
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, counted_kind
 from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
@@ -79,13 +79,21 @@ def read_manifests(
 
 
 def problems_text(loaded: Loaded) -> str:
-    """Every problem, each with its severity."""
-    return "\n".join(f"{problem.severity.value}: {problem.block}" for problem in loaded.problems)
+    """Every problem, each with its severity; objects without influence together, in one line at the end."""
+    harmless = set(loaded.harmless)
+    told = [f"{problem.severity.value}: {problem.block}" for problem in loaded.problems if problem not in harmless]
+    by_kind: dict[str, list[str]] = {}
+    for problem in loaded.harmless:
+        by_kind.setdefault(problem.about.partition(" ")[0], []).append(problem.about)
+    names = [one[0] if len(one) == 1 else counted_kind(len(one), kind) for kind, one in by_kind.items()]
+    if names:
+        told.append(f"note: ignored, no influence on where pods fit: {', '.join(names)}")
+    return "\n".join(told)
 
 
 def _counts(loaded: Loaded) -> str:
     """ "2 errors and 3 warnings"."""
-    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors)
+    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors) - len(loaded.harmless)
     return counted(errors, "error") + (f" and {counted(others, 'warning')}" if others else "")
 
 
