@@ -12,6 +12,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
+from autoscaler.manifests.held import warn_of_manifests
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
@@ -138,7 +139,8 @@ def classify(
     if reason is None:
         report(*_unknown(version, name, value))
         return None
-    _ignore(value, reason, problems)
+    if (group, name) != ("", "ConfigMap") or not warn_of_manifests(Fields(value), problems):
+        _ignore(value, reason, problems)
     return None
 
 
