@@ -14,6 +14,7 @@ from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_sp
 from autoscaler.kube.containers import parse_container, pod_level_resources, resource_list
 from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.kustomize import render_overlay
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
@@ -129,8 +130,9 @@ def _parse(
     init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)
     if not containers:
         step = (
-            "add `containers:` to the pod's spec; of a patch, give what `kubectl kustomize DIR` renders, and of a pod "
-            "template of Spark the pods that Spark makes (kubectl get pods -o yaml)"
+            "add `containers:` to the pod's spec; of a patch, give what Kustomize makes of it: "
+            f"{render_overlay(origin.path)}; of a pod template of Spark, give the pods that Spark makes "
+            "(kubectl get pods -o yaml)"
         )
         spec.error("containers", "a pod needs at least one container", step)
     affinity = (

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.kustomize import render_command, render_overlay
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
@@ -36,12 +37,10 @@ _KSERVE: Final = (
     "it is of KFServing, which ended: KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor "
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
+_KUSTOMIZE: Final = "kustomize.config.k8s.io"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
-_PATCHES: Final = (
-    "JSON patches, which change an object of another file; give what Kustomize makes of them: `kubectl kustomize DIR | "
-    "foreslice plan -f -`, where DIR is an overlay that uses them"
-)
+_PATCHES: Final = "JSON patches, which change an object of another file; give what Kustomize makes of it: "
 # What `helm create` writes into values.yaml (helm.sh/docs/helm/helm_create), `global` and `enabled` of Helm's page on
 # subcharts, and other spellings of the same (2026-11).
 _OF_VALUES: Final = frozenset(
@@ -136,6 +135,9 @@ def classify(
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
     reason = _SHARED if _shares_gpus(group, name, value) else reason_to_ignore(group, name)
+    if group == _KUSTOMIZE:
+        command = render_command if name == "Kustomization" else render_overlay
+        reason = f"it is an instruction to kustomize; give what it renders: {command(document.file)}"
     if reason is None:
         report(*_unknown(version, name, value))
         return None
@@ -185,13 +187,13 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
     others."""
     name = PurePath(file).name
     if name in ("kustomization.yaml", "kustomization.yml"):
-        return "an instruction to kustomize; give the output of `kubectl kustomize`"
+        return f"an instruction to kustomize; give what it renders: {render_command(file)}"
     if name in ("Chart.yaml", "Chart.lock") or (name.startswith("values") and "kind" not in value):
         return "part of a Helm chart; give the output of `helm template`"
     if "blueprint_name" in value:
         return "a blueprint of Cluster Toolkit; give the manifests that it applies"
     if {"op", "path"} <= value.keys() <= _JSON_PATCH:
-        return _PATCHES
+        return _PATCHES + render_overlay(file)
     if "NAME" in value and "STATUS" in value:
         return "what `helm install --dry-run` says beside the manifests"
     if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):

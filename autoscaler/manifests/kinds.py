@@ -301,7 +301,6 @@ IGNORED = {
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),
     **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
-    **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
     **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws eks.amazonaws.com"),
     ("karpenter.kwok.sh", "KWOKNodeClass"): "Karpenter's nodes without machines start as it says, and a plan launches "
     "none of them",

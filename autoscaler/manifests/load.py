@@ -176,9 +176,9 @@ def _classified(
             kind = classify(document, problems, parameters, skip=skip_unknown)
             if kind is not None:
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
-            if problems.errors and (instead := patch(Fields(document.value), problems)):
+            if problems.errors and (instead := patch(Fields(document.value), problems, found.file)):
                 yield document.located(instead)
-            elif kind is not None and not problems.errors and (patched := half(Fields(document.value))):
+            elif kind is not None and not problems.errors and (patched := half(Fields(document.value), found.file)):
                 severity = Severity.WARNING if skip_unknown else Severity.ERROR
                 yield replace(document.located(patched), severity=severity)
             elif kind is None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.kustomize import render_overlay
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
@@ -25,10 +26,6 @@ _LIKE = 0.75
 # The fields whose problems a patch has only because it is read as a whole object.
 _OF_OBJECT: Final = (("metadata", "name"), ("apiVersion",))
 _ANY_NAME: Final = "*"  # a patch with a target needs no name of its own
-RENDERED: Final = (
-    "give what Kustomize makes of it: `kubectl kustomize DIR | foreslice plan -f -`, where DIR is an overlay that uses "
-    "it"
-)
 # By which a pod says which machine it needs.
 _CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
 _NO_RUNTIME: Final = "its model has neither modelFormat nor runtime"
@@ -51,6 +48,7 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
     """
     fields, found = Fields(document.value), Problems()
     metadata = document.metadata
+    _check_complete(fields, found, document.file)
     _check_object(fields, metadata.namespace, manifests, found)
     for problem in found:
         report = problems.warn if metadata.uid or problem.severity is Severity.WARNING else problems.error
@@ -58,7 +56,6 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
 
 
 def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
-    _check_complete(fields, problems)
     for pod in pods_in(fields):
         _check_pod(pod, namespace, manifests, problems)
         if "nodeName" not in pod.child("spec"):  # one that has its node waits for no group
@@ -99,7 +96,7 @@ def lacking(fields: Fields) -> tuple[Path, str] | None:
     return ("spec",), "its pods have no labels, and it has no selector"
 
 
-def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
+def patch(fields: Fields, problems: Problems, file: str) -> Diagnostic | None:
     """The message for a patch, instead of errors of its name or version, because a patch is neither renamed nor
     converted. None for other objects, whose name has to be filled in, and for pods, which people write."""
     name = fields.child("metadata").text("name")
@@ -114,10 +111,10 @@ def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
             return None
         signs += [one.message for one in wrong]
         said = "looks like a patch of Kustomize, and no whole object"
-    return Diagnostic(f"{said}: {', and '.join(signs)}", RENDERED, ("metadata", "name"))
+    return Diagnostic(f"{said}: {', and '.join(signs)}", _rendered(file), ("metadata", "name"))
 
 
-def half(fields: Fields) -> Diagnostic | None:
+def half(fields: Fields, file: str) -> Diagnostic | None:
     """The message for a patch whose pods ask for devices and do not say which: the object that it changes, or another
     patch, may name them, so the cheapest machine would be a guess. None for pods, for DaemonSets, for which nothing is
     bought, and for objects that name a machine or claim devices."""
@@ -133,7 +130,11 @@ def half(fields: Fields) -> Diagnostic | None:
         f"It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of its "
         "kustomization: nothing is planned for it"
     )
-    return Diagnostic(said, f"{RENDERED}; --skip-unknown plans for the rest of the files", lacks[0])
+    return Diagnostic(said, f"{_rendered(file)}; --skip-unknown plans for the rest of the files", lacks[0])
+
+
+def _rendered(file: str) -> str:
+    return f"give what Kustomize makes of it: {render_overlay(file)}"
 
 
 def _without(lacks: str) -> str:
@@ -154,7 +155,7 @@ def _devices(spec: Fields) -> Iterator[str]:
             yield from (name for name in container.child("resources").child(amounts).names() if "/" in name)
 
 
-def _check_complete(fields: Fields, problems: Problems) -> None:
+def _check_complete(fields: Fields, problems: Problems, file: str) -> None:
     """An object that looks like a patch is planned with a warning. Labels and images without a selector are a whole
     object, of a version that set the selector by itself."""
     if found := lacking(fields):
@@ -163,7 +164,7 @@ def _check_complete(fields: Fields, problems: Problems) -> None:
             f"{lacks}, so {_without(lacks)}: this looks like a patch of Kustomize, or a template that a tool "
             "completes, and what it lacks is not known"
         )
-        problems.warn(path, message, f"{RENDERED}, or the pods that the tool makes (`kubectl get pods -o yaml`)")
+        problems.warn(path, message, f"{_rendered(file)}, or the pods that the tool makes (`kubectl get pods -o yaml`)")
     elif all("containers" in pod.child("spec") for pod in pods_in(fields)) and (
         selector := selector_to_add(fields, fields.text("kind"))
     ):

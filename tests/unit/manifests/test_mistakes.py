@@ -53,7 +53,7 @@ MISTAKES = {
     ),
     "a patch without containers": (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2}",
-        "a pod needs at least one container\n  add `containers:` to the pod's spec; of a patch, give what `kubectl k",
+        "a pod needs at least one container\n  add `containers:` to the pod's spec; of a patch, give what Kustomize",
     ),
     "a kind of nobody": (
         "apiVersion: trainer.example.com/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",

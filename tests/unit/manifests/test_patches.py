@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +191,33 @@ def test_a_list_with_an_object_beside_what_looks_like_a_patch_is_read() -> None:
     found = loaded(f"- {{op: add, path: /spec}}\n- {pod}\n")
     assert [one.name for one in found.snapshot.pods] == ["a"]
     assert [one.message.startswith("ignored: JSON patches") for one in found.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "elsewhere"),
+    [
+        ("- {op: add, path: /spec/replicas, value: 2}\n", True),
+        (PATCH.replace("KIND", "Deployment").replace("IMAGE", "").replace("SELECTOR", SELECTOR), True),
+        ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '*'}\nspec: {}\n", True),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {a: b}}\n", True),
+        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [x]\n", False),
+        ("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [x]\n", True),
+    ],
+)
+def test_the_command_names_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, elsewhere: bool
+) -> None:
+    folder = tmp_path / "overlays" / "my prod"
+    folder.mkdir(parents=True)
+    (folder / "change.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (told,) = {one.block.partition("`kubectl kustomize")[2] for one in load(["overlays/my prod/change.yaml"]).problems}
+    assert told.startswith(" 'overlays/my prod' | foreslice plan -f -`")
+    assert ("(if the overlay that uses it is in another folder, with that)" in told) is elsewhere
+
+
+def test_a_kustomization_without_a_kind_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kustomization.yaml").write_text("resources: [x]\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (problem,) = load(["kustomization.yaml"]).problems
+    assert problem.message.endswith("give what it renders: `kubectl kustomize . | foreslice plan -f -`")
