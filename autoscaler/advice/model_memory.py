@@ -12,6 +12,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.lint.pods.card_names import whole_cards
+from autoscaler.lint.pods.other_cards import OtherCard, replacing
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import Snapshot
@@ -121,7 +123,7 @@ def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> I
     for found in _too_small(placed):
         holding = [set(_holding(one, catalog)) for one in found]
         yield _told(found, None, tuple(sorted(set.intersection(*holding))))
-    if old := too_old(placed):
+    if old := too_old(placed, catalog):
         yield old
 
 
@@ -149,17 +151,18 @@ def _told(found: Sequence[Placed], instead: Holding | None, accelerators: tuple[
 
 @dataclass(frozen=True, slots=True)
 class TooOld:
-    """Pods of vLLM on GPUs without bfloat16: the first and how many there are, the GPU and its compute capability, and
-    whether vLLM `runs` on it at all."""
+    """Pods of vLLM on GPUs without bfloat16: the first and how many there are, the GPU and its compute capability,
+    whether vLLM `runs` on it at all, and the nearest GPUs with bfloat16 and as much memory (keys of accelerators)."""
 
     pod: str
     pods: int
     gpu: str
     capability: str  # "7.5"
     runs: bool
+    instead: tuple[str, ...] = ()
 
 
-def too_old(placed: Sequence[Placed]) -> TooOld | None:
+def too_old(placed: Sequence[Placed], catalog: Catalog) -> TooOld | None:
     """The `placed` pods whose vLLM stops if the model is published in bfloat16, without those that `too_small` sends to
     another GPU anyway."""
     found = [
@@ -171,7 +174,9 @@ def too_old(placed: Sequence[Placed]) -> TooOld | None:
         return None
     first = min(found, key=lambda one: _capability(one.card))
     number = _capability(first.card)
-    return TooOld(first.pod.key, len(found), first.card.model, ".".join(map(str, number)), number >= _LEAST)
+    meant = OtherCard(max(_memory(one.card) for one in found) // 10**9, _BFLOAT16)
+    instead = tuple(sorted({card.key for card in replacing(meant, whole_cards(catalog))}))
+    return TooOld(first.pod.key, len(found), first.card.model, ".".join(map(str, number)), number >= _LEAST, instead)
 
 
 def _capability(card: Accelerator) -> tuple[int, ...]:

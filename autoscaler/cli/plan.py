@@ -236,7 +236,7 @@ def _decide(
         *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
     )
     models = tuple(placed_models(decided, snapshot, catalog))
-    small, old = too_small(models, snapshot, catalog, used, now), too_old(models)
+    small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
     useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
     decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)

@@ -42,4 +42,5 @@ def old_text(found: TooOld) -> str:
         )
     else:
         problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
-    return f"{problem}{ACCELERATOR}, such as nvidia-l4"
+    example = f", such as {' or '.join(found.instead)}" if found.instead else " (`foreslice catalog list`)"
+    return f"{problem}{ACCELERATOR}{example}"

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from autoscaler.lint.pods.cloud_terms import cloud_of_machine
+from autoscaler.lint.pods.other_cards import card_of_machine, other_card, replacing
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
 
@@ -33,6 +34,7 @@ def whole_cards(catalog: Catalog) -> set[Accelerator]:
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
     the value names. None for what names several models, a part of one, or what a node must not be."""
+    value = card_of_machine(value)
     words = _words_of(value)
     if not _about_a_card(key, value):
         return ()
@@ -58,14 +60,17 @@ def _about_a_card(key: str, value: str) -> bool:
 
 
 def nearest_accelerators(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
-    """Those of the one model with a letter more than the value names, A10G for A10, where the catalog has no other."""
+    """Where the catalog lacks the model that the value names: the one with a letter more, A10G for A10, or else those
+    of the least memory that is as much, L40S for A40."""
     if not _about_a_card(key, value) or accelerators_named(key, value, catalog):
         return ()
     models = {card.model for card in whole_cards(catalog)}
     words = {word for word in _WORDS.findall(value.lower()) if word[-1:].isdigit() and not word.isdigit()}
     near = {model for model in models if model[-1:].isalpha() and model[:-1].lower() in words}
-    found = sorted(near)[0] if len(near) == 1 else ""
-    return accelerators_named(key, f"gpu {found}", catalog) if found else ()
+    if len(near) == 1:
+        return accelerators_named(key, f"gpu {near.pop()}", catalog)
+    other = other_card(_words_of(value))
+    return tuple(sorted({card.key for card in replacing(other, whole_cards(catalog))})) if other else ()
 
 
 def lacking_model(key: str, value: str, catalog: Catalog) -> bool:

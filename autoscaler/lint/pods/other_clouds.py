@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.lint.advice import surprise
-from autoscaler.lint.pods.card_names import accelerators_named, lacking_model
+from autoscaler.lint.pods.card_names import accelerators_named, lacking_model, nearest_accelerators
 from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
 from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
 from autoscaler.model.pod import Pod
@@ -119,10 +119,13 @@ def _instead(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
         return ""
     selected = [(key, value) for key in of.selected for values in pod.required_values({key}) for value in values]
     named = {card: value for key, value in selected for card in accelerators_named(key, value, catalog)}
+    near = {value: cards for key, value in selected if (cards := nearest_accelerators(key, value, catalog))}
     if named:
-        choice = f"{' or '.join(sorted(named))}, which {' and '.join(dict.fromkeys(named.values()))} names"
+        choice = f"{' or '.join(sorted(named))}, which {' and '.join(dict.fromkeys(named.values()))} means"
+    elif near:
+        choice = "; ".join(f"{' or '.join(cards)}, the nearest to {value}" for value, cards in near.items())
     else:
         lacking = [v for key, v in selected if lacking_model(key, v, catalog) and not cloud_of_machine(v)]
-        absent = f"; no type in the catalog has {lacking[0]}, so choose another" if lacking else ""
-        choice = f"such as nvidia-l4; `foreslice catalog show TYPE` prints the one of a type{absent}"
+        absent = f"no type in the catalog has {lacking[0]}, so choose" if lacking else "choose"
+        choice = f"{absent} one with as much memory: `foreslice catalog list` has those of each type"
     return f", and select its GPU by {labels.ACCELERATOR} ({choice})"

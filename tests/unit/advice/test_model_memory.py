@@ -166,20 +166,23 @@ def of_vllm(billions: float, card: str) -> Pod:
 @pytest.mark.parametrize(
     ("card", "expected"),
     [
-        ("nvidia-t4", TooOld("default/p", 1, "T4", "7.5", runs=True)),
-        ("nvidia-p100", TooOld("default/p", 1, "P100", "6.0", runs=False)),
+        ("nvidia-t4", TooOld("default/p", 1, "T4", "7.5", runs=True, instead=("nvidia-l4",))),
+        ("nvidia-v100-32gb", TooOld("default/p", 1, "V100", "7.0", runs=True, instead=("nvidia-a100-40gb",))),
+        ("nvidia-p100", TooOld("default/p", 1, "P100", "6.0", runs=False, instead=("nvidia-l4",))),
         ("nvidia-l4", None),
     ],
 )
 def test_vllm_on_a_gpu_without_bfloat16(card: str, expected: TooOld | None) -> None:
-    catalog = shipped("g4dn.xlarge", "g6.xlarge", "n1-standard-4+1xnvidia-tesla-p100")
+    """As much memory as that GPU has: an L4 is none for a V100 with 32Gi."""
+    names = ("g4dn.xlarge", "g6.xlarge", "n1-standard-4+1xnvidia-tesla-p100", "p3dn.24xlarge", "a2-highgpu-1g")
+    catalog = shipped(*names)
     state = given(of_vllm(3, card))
     plan = plan_for(state, catalog, POLICY, NOW)
     assert not plan.left_out
-    assert too_old(tuple(placed_models(plan, state, catalog))) == expected
+    assert too_old(tuple(placed_models(plan, state, catalog)), catalog) == expected
     other = given(serving(3, server=True, node_selector=FrozenMap({labels.ACCELERATOR: card})))
     plan = plan_for(other, catalog, POLICY, NOW)
-    assert too_old(tuple(placed_models(plan, other, catalog))) is None
+    assert too_old(tuple(placed_models(plan, other, catalog)), catalog) is None
 
 
 @pytest.mark.parametrize(("bfloat16", "launched"), [(False, "p3.2xlarge"), (True, "p5.48xlarge")])
@@ -189,7 +192,7 @@ def test_vllm_that_lacks_room_is_sent_to_a_gpu_with_bfloat16(bfloat16: bool, lau
     state = given(replace(found, containers=tuple(replace(one, vllm_bfloat16=bfloat16) for one in found.containers)))
     plan = plan_for(state, catalog, POLICY, NOW)
     placed = tuple(placed_models(plan, state, catalog))
-    assert too_old(placed) is None
+    assert too_old(placed, catalog) is None
     (told,) = too_small(placed, state, catalog, POLICY, NOW)
     assert told.instead is not None
     assert told.instead.launches == ((launched, 1),)

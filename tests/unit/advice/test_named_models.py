@@ -56,7 +56,12 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("gpu", "gpu-l4-a100", ()),  # which of them?
         ("node.coreweave.cloud/type", "gd-8xl40s-i128", ("nvidia-l40s",)),  # machines of other clouds
         ("node.coreweave.cloud/type", "gd-8xh200ib-i128", ("nvidia-h200",)),
-        ("node.kubernetes.io/instance-type", "BM.GPU.A100-v2.8", ("nvidia-a100-40gb", "nvidia-a100-80gb")),
+        ("node.kubernetes.io/instance-type", "BM.GPU.A100-v2.8", ("nvidia-a100-80gb",)),
+        ("node.kubernetes.io/instance-type", "BM.GPU4.8", ("nvidia-a100-40gb",)),  # whose name does not say it
+        ("node.kubernetes.io/instance-type", "VM.GPU3.2", ("nvidia-v100-16gb",)),
+        ("node.kubernetes.io/instance-type", "Standard_ND96asr_v4", ("nvidia-a100-40gb",)),
+        ("node.kubernetes.io/instance-type", "Standard_NC24ads_A100_v4", ("nvidia-a100-80gb",)),
+        ("node.kubernetes.io/instance-type", "BM.GPU.B300.8", ("nvidia-b300",)),
         ("node.kubernetes.io/instance-type", "Standard_ND96isr_H200_v5", ("nvidia-h200",)),
     ],
 )
@@ -318,7 +323,12 @@ def test_a_product_is_written_as_feature_discovery_writes_it(written: str) -> No
         (KEY, "NVIDIA-A10", ("nvidia-a10g",)),
         (KEY, "NVIDIA-A10G", ()),  # it has that one
         (KEY, "Tesla-V100", ()),
-        (KEY, "NVIDIA-H20-SXM5-96GB", ()),
+        (KEY, "NVIDIA-H20-SXM5-96GB", ("nvidia-rtx-pro-6000",)),  # as much memory
+        ("gpu.nvidia.com/class", "A40", ("nvidia-l40s",)),
+        ("gpu.nvidia.com/class", "RTX_A5000", ("nvidia-a10g", "nvidia-l4")),
+        (KEY, "NVIDIA-A800", ("nvidia-a100-80gb", "nvidia-h100-80gb")),
+        (KEY, "NVIDIA-H800", ("nvidia-h100-80gb",)),  # and no older GPU
+        ("gpu", "NVIDIA-RTX-5000-Ada", ()),  # of which nothing is known
         ("rack", "a10", ()),
         ("gpu", "a10-shared", ()),
     ],

@@ -10,6 +10,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -115,7 +116,7 @@ def test_a_region_of_coreweave_is_named_with_its_labels_of_gpus(region: str) -> 
     model = Requirement("gpu.nvidia.com/model", "In", ("A40",))
     (found,) = told(choosing(model, Requirement(region, "In", ("LAS1",))))
     assert f"selects gpu.nvidia.com/model and {region}=LAS1, which only nodes of CoreWeave" in found.message
-    assert "no type in the catalog has A40, so choose another" in found.next_step
+    assert "no type in the catalog has A40, so choose one with as much memory" in found.next_step
     assert told(choosing(Requirement(region, "In", ("us-east-1",)))) == []
 
 
@@ -131,7 +132,7 @@ def test_a_label_of_gpus_is_coreweaves_whatever_the_region(name: str) -> None:
 @pytest.mark.parametrize("card", ["Quadro_RTX_5000", "GeForce_GTX_1070_Ti"])
 def test_a_desktop_card_is_a_model_that_the_catalog_lacks(card: str) -> None:
     (found,) = told(choosing(Requirement("gpu.nvidia.com/class", "In", (card,))))
-    assert f"no type in the catalog has {card}, so choose another" in found.next_step
+    assert f"no type in the catalog has {card}, so choose one with as much memory" in found.next_step
 
 
 def test_a_gpu_that_the_catalog_has_is_selected() -> None:
@@ -139,7 +140,7 @@ def test_a_gpu_that_the_catalog_has_is_selected() -> None:
     assert model is not None
     of = Requirement("gpu.nvidia.com/model", "In", (f"{model.model.split()[0]}_NVLINK_80GB",))
     (found,) = told(choosing(of, Requirement(labels.REGION, "In", ("ORD1",))))
-    assert "choose another" not in found.next_step
+    assert "so choose" not in found.next_step
 
 
 def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
@@ -151,8 +152,22 @@ def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
 
 def test_the_gpu_that_its_machine_has_is_the_one_to_select() -> None:
     (found,) = told(on("gd-8xL9-i128"))
-    assert f"select its GPU by {labels.ACCELERATOR} (large, which gd-8xL9-i128 names); then plan" in found.next_step
-    assert "such as nvidia-l4" not in found.next_step
+    assert f"select its GPU by {labels.ACCELERATOR} (large, which gd-8xL9-i128 means); then plan" in found.next_step
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "choice"),
+    [
+        (labels.INSTANCE_TYPE, "BM.GPU.B4.8", "nvidia-a100-40gb, which BM.GPU.B4.8 means"),
+        (labels.INSTANCE_TYPE, "BM.GPU.A10.4", "nvidia-a10g, the nearest to BM.GPU.A10.4"),
+        ("gpu.nvidia.com/class", "A40", "nvidia-l40s, the nearest to A40"),
+        (labels.INSTANCE_TYPE, "BM.GPU.X1.8", "choose one with as much memory: `foreslice catalog list` has those of"),
+    ],
+)
+def test_no_smaller_gpu_than_that_of_its_machine_is_an_example(key: str, value: str, choice: str) -> None:
+    given = snapshot([choosing(Requirement(key, "In", (value,)))])
+    (found,) = [one for one in foreign_advice(given, load_catalog()) if "only nodes of" in one.message]
+    assert f"select its GPU by {labels.ACCELERATOR} ({choice}" in found.next_step
 
 
 def test_devices_that_no_machine_here_has_are_planned_nowhere_here() -> None:
