@@ -26,6 +26,7 @@ from autoscaler.advice.disks import larger_disks
 from autoscaler.advice.named_models import nearest_models, renamed_models, renamed_products
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
+    foreign_resources,
     gives_up_accelerator,
     keys_dropped,
     labels_of_auto_mode,
@@ -77,7 +78,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_LABELS, ChangeKind.ADD_REQUIREMENT, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE),
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
-        *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS),
+        *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES),
     }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
@@ -347,7 +348,8 @@ _ALLOWING: _Searches = (
 )
 _REWORDING: _Searches = (
     *(openings, plugins, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
-    *(feature_discovery, renamed_products, renamed_models, nearest_models, whole_gpus, refused_configs),
+    *(feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
+    *(whole_gpus, refused_configs),
 )
 _GIVING_UP: _Searches = (
     *(counts, driver_profiles, node_labels, prices, capacity_blocks, node_selectors, requirements),

@@ -42,6 +42,7 @@ class ChangeKind(Enum):
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
     RENAME_LABELS = "RenameLabels"  # labels, was: keys of labels that only a cloud's own autoscaler gives
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
+    DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"
     WHOLE_GPUS = "WholeGpus"  # resources: parts of GPUs; instead: the request for whole ones
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name

@@ -12,6 +12,7 @@ from autoscaler.lint.other_systems import ec2_name, unknown_type
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
 from autoscaler.lint.pods.one_node import known_nodes, one_node
+from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
 from autoscaler.lint.tpu_advice import part_of_slice
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
@@ -19,6 +20,7 @@ from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import UNKNOWN_BINDING
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
+from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -168,6 +170,26 @@ def whole_gpus(asked: Situation) -> Iterator[Change]:
     if found and changed != asked.pod:
         edit = on_pods(asked.keys, lambda pod: whole_instead(pod)[0])
         yield Change.of(ChangeKind.WHOLE_GPUS, _subject(asked), edit, resources=tuple(found.split()), instead=instead)
+
+
+def foreign_resources(asked: Situation) -> Iterator[Change]:
+    """Without the resources that only nodes of other clouds or systems have, in one change, for pods that want devices
+    besides."""
+    given = {name for node in asked.snapshot.nodes for name in node.allocatable} | served_resources(asked.snapshot)
+    found = tuple(filter(foreign_resource, unserved_resources(asked.pod, given, asked.catalog)))
+    others = [name for name in requested_resources(asked.pod) if "/" in name and name not in found]
+    if found and (others or asked.pod.claims):
+        edit = on_pods(asked.keys, partial(_without_resources, names=found))
+        yield Change.of(ChangeKind.DROP_RESOURCES, _subject(asked), edit, resources=found)
+
+
+def _without_resources(pod: Pod, names: Collection[str]) -> Pod:
+    def left(container: Container) -> Container:
+        kept = {name: amount for name, amount in container.requests.items() if name not in names}
+        return replace(container, requests=FrozenMap(kept))
+
+    containers, before = (tuple(map(left, every)) for every in (pod.containers, pod.init_containers))
+    return replace(pod, containers=containers, init_containers=before)
 
 
 def node_selectors(asked: Situation) -> Iterator[Change]:

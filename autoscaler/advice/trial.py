@@ -28,10 +28,11 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.instance_type import CapacityType, InstanceType
 
 _SMALL = 24  # pending pods that can be planned again as a whole
 _EVERYTHING = 1_000_000
+_RDMA = ("efa", "rdma")  # kinds of network cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Result:
     number of nodes of a slice that is bought as a whole. `smaller`: machines with fewer of the same accelerators,
     enough for the pods, that are never sold on demand. `needs`: by instance type, what its nodes need before their
     accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
-    their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop.
+    their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
+    instance type, the kind of its network cards for RDMA ("" for none) and their number.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -52,6 +54,7 @@ class Result:
     queue: str = ""
     requested: bool = False
     models: tuple[TooSmall | TooOld, ...] = ()
+    rdma: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,13 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     queue = asked.pod.annotations.get(labels.KUEUE_QUEUE, "")
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
     models = tuple(unfit(plan, asked.keys, asked.snapshot, asked.catalog))
-    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested, models)
+    types = dict.fromkeys(ref.instance_type for ref in counts)
+    rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
+    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested, models, rdma)
+
+
+def _rdma(machine: InstanceType) -> tuple[str, int]:
+    return next(((kind, len(cards)) for kind in _RDMA if (cards := machine.cards(kind))), ("", 0))
 
 
 def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:

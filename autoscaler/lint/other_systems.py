@@ -25,7 +25,13 @@ from autoscaler.lint.pods.hami import asked_of_hami, hami_told
 from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
-from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
+from autoscaler.lint.pods.unserved import (
+    RDMA_HERE,
+    absent_devices,
+    foreign_resource,
+    machines_having,
+    unserved_resources,
+)
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
@@ -240,13 +246,16 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
 
 def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
-    amounts = " ".join(f"allocatable.{name}=…" for name in names)
-    it = "them" if len(names) > 1 else "it"
+    own = [name for name in names if not foreign_resource(name)]
+    amounts = " ".join(f"allocatable.{name}=…" for name in own)
+    it = "them" if len(own) > 1 else "it"
+    add = f"if your nodes have {it}, add {it}: `foreslice catalog set TYPE {amounts} --into DIR --reason WHY`"
+    drop = f"drop the request of {' and '.join(name for name in names if name not in own)}; {RDMA_HERE}"
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}{{rest}}, which no instance type in the catalog has and no DeviceClass or "
         "known device plugin provides, beside what it selects",
-        f"if your nodes have {it}, add {it}: `foreslice catalog set TYPE {amounts} --into DIR --reason WHY`",
+        "; ".join([add] * bool(own) + [drop] * (len(own) < len(names))),
     )
 
 

@@ -16,7 +16,9 @@ from autoscaler.report.model_texts import old_text, small_text
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, few, money
+from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD
+from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import cloud_facts
 
@@ -50,6 +52,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
     ),
+    ChangeKind.DROP_RESOURCES: "drop the request of {resources}, which only nodes of other clouds or systems have",
     ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
     ChangeKind.WHOLE_GPUS: "request {instead} instead of {resources}, for whole GPUs",
     ChangeKind.NEAREST_MODEL: (
@@ -162,13 +165,29 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
+        f"{_network(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
         for advice in found
     ]
 
 
 def _changed(advice: Advice) -> str:
     return change_text(advice.change, nodes=sum(count for _, count in advice.result.launches))
+
+
+def _network(advice: Advice) -> str:
+    """The network for RDMA of the machines, if the pods no longer ask for that of another system."""
+    parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.DROP_RESOURCES]
+    if not any(network_card(str(name)) for part in parts for name in _texts(part, "resources")):
+        return ""
+    return "".join(f"; {_rdma_text(name, kind, count)}" for name, kind, count in advice.result.rdma)
+
+
+def _rdma_text(machine: str, kind: str, count: int) -> str:
+    if kind == "efa":
+        return f"for RDMA request {EFA} instead, of which {machine} has {count}"
+    if kind:
+        return f"for RDMA claim cards of {machine} through DRANET (driver dra.net): it has {count}"
+    return f"{machine} has no RDMA: the pods have its plain network"
 
 
 def _needed(result: Result) -> str:

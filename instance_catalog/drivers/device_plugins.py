@@ -107,3 +107,12 @@ def other_device(resource: str) -> str:
     for all others."""
     known = contents("drivers")["device_plugins"]["other_devices"]
     return next((str(what) for start, what in known.items() if resource.startswith(start)), "")
+
+
+def network_card(resource: str) -> bool:
+    """True if the extended resource is a network card for RDMA or SR-IOV that no cloud of the catalog has under this
+    name: another system's device plugin hands it out."""
+    known = contents("drivers")["device_plugins"]["network_cards"]
+    if "/" not in resource or resource.startswith(tuple(known["of_clouds"])):
+        return False
+    return resource.startswith(tuple(known["prefixes"])) or any(word in resource.lower() for word in known["words"])

@@ -9,16 +9,15 @@ from typing import Final
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.card_names import accelerators_named, lacking_model, nearest_accelerators
 from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
-from autoscaler.lint.pods.unserved import absent_devices, machines_having, unserved_resources
+from autoscaler.lint.pods.unserved import RDMA_HERE, absent_devices, machines_having, unserved_resources
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import dataclass
 from instance_catalog.diagnostic import Diagnostic, and_more
-from instance_catalog.drivers.device_plugins import other_device
+from instance_catalog.drivers.device_plugins import network_card, other_device
 from instance_catalog.kubernetes import labels
-from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
 
 # CoreWeave's regions of one word: coreweave/kubernetes-cloud 67ae991.
@@ -107,7 +106,7 @@ def _to_plan_it(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
         keys = (key for key, name in pod.flavor_labels.items() if name == flavor)
         given = " and ".join(key for key in keys if key not in _OF_EVERY_NODE)
         drop.append(f"the nodeLabels {given} of ResourceFlavor {flavor} (Kueue adds them to what the pod selects)")
-    network = f"; for RDMA, machines of AWS have {EFA}" if any("rdma" in name for name in of.lacking) else ""
+    network = f"; {RDMA_HERE}" if any(map(network_card, (*of.asked, *of.lacking))) else ""
     select = _instead(pod, of, catalog) if of.selected else ""
     last = "then plan again, as a machine here may have fewer CPUs or less memory"
     return f"; to plan it here, drop {' and '.join(drop)}{select}{network}; {last}"

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
+from typing import Final
 
+from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import requested_resources
-from instance_catalog.drivers.device_plugins import other_device, retired, shared_gpu_resources
+from instance_catalog.drivers.device_plugins import network_card, other_device, retired, shared_gpu_resources
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_resources
+from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource, plugin_resources
 from instance_catalog.types.catalog import Catalog
+
+RDMA_HERE: Final = (
+    f"for RDMA, machines of AWS have {EFA}, and DRANET hands out the RDMA cards of Google Cloud's (driver dra.net)"
+)
+
+
+def foreign_resource(name: str) -> bool:
+    """True if no machine of the catalog's clouds can have the resource: another cloud has it, or it is a network card
+    that another system hands out."""
+    return bool(cloud_named(name)) or network_card(name)
 
 
 def unserved_resources(pod: Pod, given: Set[str], catalog: Catalog) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from autoscaler.lint.pods.unserved import foreign_resource
 from autoscaler.model.reason import Reason
 from autoscaler.report.reasons import amount_text
 from instance_catalog.drivers.device_plugins import other_device, shared_gpu_resources
@@ -36,7 +37,7 @@ def _without(resources: Sequence[str], *, on_all_types: bool) -> str:
     none = "no type on offer has any" if on_all_types else "these have none"
     known = [name for name in resources if is_plugin_resource(name)]
     others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
-    own = [f"allocatable.{name}=…" for name in resources if name not in others]
+    own = [f"allocatable.{name}=…" for name in resources if name not in others and not foreign_resource(name)]
     runs = f", or {'its' if len(resources) == 1 else 'their'} device plugin does not run there" if known else ""
     step = f"; if your nodes have it, add it: `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY`"
     return f"{none}{runs}{step if own else ''}"

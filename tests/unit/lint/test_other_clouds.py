@@ -57,7 +57,7 @@ def test_everything_that_keeps_the_pod_there_is_named() -> None:
 def test_one_of_them_is_enough_and_is_said_once() -> None:
     given = snapshot([waiting(selects="pool", asks=RESOURCE)])
     about = [one for one in foreign_advice(given, CATALOG) if RESOURCE in one.message]
-    assert [f"drop the request of {RESOURCE}; then plan again" in one.next_step for one in about] == [True]
+    assert [f"drop the request of {RESOURCE}; for RDMA, machines" in one.next_step for one in about] == [True]
 
 
 def test_what_nodes_that_are_there_have_is_not_said() -> None:
@@ -147,7 +147,7 @@ def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
     found = list(foreign_advice(snapshot([on("gd-8xa100-i128", asks="rdma/ib")]), CATALOG))
     (about,) = [one for one in found if "rdma/ib" in f"{one.message}{one.next_step}"]
     assert "and the request of rdma/ib, and select" in about.next_step
-    assert "for RDMA, machines of AWS have vpc.amazonaws.com/efa; then plan again" in about.next_step
+    assert "for RDMA, machines of AWS have vpc.amazonaws.com/efa, and DRANET" in about.next_step
 
 
 def test_the_gpu_that_its_machine_has_is_the_one_to_select() -> None:

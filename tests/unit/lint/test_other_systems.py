@@ -226,9 +226,14 @@ def test_devices_of_two_vendors_are_told_each() -> None:
     ]
 
 
-def test_virtual_functions_of_network_cards_are_on_no_machine() -> None:
-    (found,) = told(asking("intel.com/sriov_left"))
-    assert "no instance type in the catalog has a network card for SR-IOV that its device plugin" in found.message
+@pytest.mark.parametrize(("resource", "added"), [("intel.com/sriov_left", False), ("example.com/camera", True)])
+def test_network_cards_of_other_systems_are_not_added_to_machines(resource: str, added: bool) -> None:
+    """Cameras may be: somebody's device plugin hands them out on any machine."""
+    selecting = replace(asking(resource), node_selector=FrozenMap({labels.INSTANCE_TYPE: next(iter(CATALOG)).name}))
+    (found,) = told(selecting)
+    assert f"asks for {resource}, which no instance type in the catalog has" in found.message
+    assert ("foreslice catalog set" in found.next_step) == added
+    assert ("for RDMA, machines of AWS have vpc.amazonaws.com/efa" in found.next_step) != added
 
 
 def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:

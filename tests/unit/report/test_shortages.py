@@ -45,6 +45,15 @@ def test_all_resources_that_nothing_has_are_in_one_line() -> None:
     assert "free; nor any nvidia.com/gpumem" in text_of(both)
 
 
+@pytest.mark.parametrize("resource", ["rdma/hca", "vke.volcengine.com/rdma", "tke.cloud.tencent.com/eni-ip"])
+def test_no_resource_of_others_is_added_to_a_machine(resource: str) -> None:
+    none = Reason.of(Code.INSUFFICIENT_RESOURCE, POD, resource=resource, wanted=1, free=0)
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (none,), near_misses=(NearMiss(none, 3, "s"),), types=3)
+    (line,) = left_out_lines(entry)
+    assert f"3 Insufficient {resource} (1 requested, no type on offer has any)" in line
+    assert "catalog set" not in line
+
+
 def test_no_machine_is_near_where_other_pods_decide() -> None:
     apart = Reason.of(Code.POD_AFFINITY, POD, keys=("nvidia.com/gpu.clique",))
     entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=_misses(apart), types=4)
