@@ -8,10 +8,10 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.other_systems import ec2_name, unknown_type
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
 from autoscaler.lint.pods.one_node import known_nodes, one_node
+from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
 from autoscaler.lint.tpu_advice import part_of_slice
 from autoscaler.model.pod import Container, Pod
@@ -134,14 +134,18 @@ def _renamed(pod: Pod, new: Mapping[str, str]) -> Pod:
 
 
 def renamed_types(asked: Situation) -> Iterator[Change]:
-    """The name of EC2 for an instance type that the pod selects under Amazon SageMaker's."""
+    """The name of EC2 for an instance type that the pod selects under Amazon SageMaker's; for another that the catalog
+    lacks, those of its family with the nearest sizes."""
+    unknown = unknown_type(asked.pod, asked.catalog)
     selected = {**asked.pod.node_selector}
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     selected |= {r.key: r.values[0] for term in terms for r in term.match_expressions if len(r.values) == 1}
     for key in sorted(TYPE_KEYS & selected.keys()):
-        if own := ec2_name(selected[key], asked.catalog):
-            edit = on_pods(asked.keys, partial(_selecting, key=key, was=selected[key], value=own))
-            yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=selected[key], value=own)
+        own = ec2_name(selected[key], asked.catalog)
+        near = of_family(unknown, asked.catalog, most=2) if selected[key] == unknown else []
+        for value in [own] if own else near:
+            edit = on_pods(asked.keys, partial(_selecting, key=key, was=selected[key], value=value))
+            yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=selected[key], value=value)
 
 
 def _selecting(pod: Pod, key: str, was: str, value: str) -> Pod:

@@ -1,7 +1,7 @@
 """Requests of pods to systems outside Kubernetes, which a plan cannot fulfil: shares of GPUs, foreign nodes.
 
 The names are those of the systems' own pages: KAI Scheduler's gpu-sharing, HAMi's NVIDIA device plugin (Project-HAMi,
-README), Volcano's vGPU device plugin, and the instance types of Amazon SageMaker (`ml.` before the name of EC2).
+README), and Volcano's vGPU device plugin.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from autoscaler.lint.pods.hami import asked_of_hami, hami_told
 from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
+from autoscaler.lint.pods.unknown_types import told_type, unknown_type
 from autoscaler.lint.pods.unserved import (
     RDMA_HERE,
     absent_devices,
@@ -46,12 +47,10 @@ from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocol
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import plugin_of
-from instance_catalog.spelling import completed
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-_SAGEMAKER: Final = "ml."
 # Beginnings of paths that node images have.
 _OF_EVERY_NODE: Final = (
     *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
@@ -95,7 +94,9 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
             snapshot if assumed else unbought, direct, partial(_gpudirect, protocol=protocol, assumed=assumed)
         )
     yield from _of_first(snapshot, _in_queue, _queued)
-    yield from _of_first(here, lambda pod: unknown_type(pod, catalog), lambda name: _type(name, catalog), *TYPE_KEYS)
+    yield from _of_first(
+        here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
+    )
     for key in MODEL_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
         yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
@@ -276,12 +277,6 @@ def _spelled(text: str) -> str:
     return re.sub(r"(?<=\d)xl$", "xlarge", re.sub(r"[^a-z0-9]", "", text.lower()))
 
 
-def ec2_name(name: str, catalog: Catalog) -> str:
-    """EC2's name of an instance type of SageMaker; "" for other names, and for types that the catalog lacks."""
-    own = name.removeprefix(_SAGEMAKER)
-    return own if own != name and own in catalog.types else ""
-
-
 def _path_of_node(pod: Pod) -> str:
     """A path of the node that has to be there and that no node image is known to have; or nothing."""
     return next((path for path in pod.host_paths if not path.startswith(_OF_EVERY_NODE)), "")
@@ -340,31 +335,4 @@ def _queued(found: str) -> tuple[tuple[str, ...], str, str]:
         f"selects {label}{{rest}}, which only node pools with queued provisioning have: GKE's autoscaler sizes these, "
         "for ProvisioningRequests, and no plan launches anything there",
         step,
-    )
-
-
-def unknown_type(pod: Pod, catalog: Catalog) -> str:
-    """An instance type that the pod selects, alone, and that nobody sells under this name; or nothing."""
-    selected = list(pod.required_values(TYPE_KEYS))
-    machines = {one.machine_type for one in catalog} | catalog.types.keys() if selected else set()
-    return next((names[0] for names in selected if not machines & set(names)), "")
-
-
-def _type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
-    field = ("spec", "nodeSelector")
-    if name.startswith(_SAGEMAKER):
-        own = ec2_name(name, catalog)
-        step = f"to plan the same machine of EC2, at its price, write {own}" if own else "name a type of EC2"
-        return (
-            field,
-            f"selects {name}, an instance type of Amazon SageMaker{{rest}}: an instance group of a HyperPod cluster "
-            "makes such nodes, a plan does not, and their prices are others",
-            step,
-        )
-    near = completed(name, catalog.types.keys(), most=1)
-    hint = f"did you mean {near[0]}? If not, " if near else ""
-    return (
-        field,
-        f"selects instance type {name}, which is not in the catalog{{rest}}",
-        f"{hint}add it with `foreslice catalog add`; `foreslice catalog list` lists the known ones",
     )

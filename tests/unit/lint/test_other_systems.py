@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.lint.other_systems import ec2_name, foreign_advice
+from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.lint.pods.unknown_types import ec2_name
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
