@@ -12,6 +12,7 @@ from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
+from autoscaler.manifests.images import warn_of_images
 from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.merged import merged
@@ -123,6 +124,7 @@ def load(
     complete(manifests, decided, tuple(drivers))
     complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
     problems += warn_of_betas([found.document for found in objects])
+    problems += warn_of_images(found.document for found in objects)
     for found in objects:
         _check_rules(found, objects, decided)
         # Where something could not be read, it may be what a name leads to.

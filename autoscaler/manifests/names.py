@@ -8,7 +8,7 @@ Secret or ConfigMap of a volume.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -20,8 +20,6 @@ _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")  # of a label
-_TAG: Final = re.compile(r"(:[^/@]*)?(@.*)?$")  # or the digest of an image; letters of a tag may be upper case
-_HERE: Final = re.compile(r"\b[A-Z0-9_]+_HERE\b")  # in a tag too, which may have any other word in capitals
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
 _OF_SPEC: Final = {
     "serviceAccountName": _SUBDOMAIN,
@@ -46,13 +44,11 @@ def check_names(value: object, kind: str, pods: Iterator[Fields], problems: Prob
         _check(("metadata", "generateName"), f"{prefix}x", form, problems, shown=prefix)
     _check(("metadata", "namespace"), metadata.text("namespace"), _LABEL, problems)
     _check_labels(metadata, "labels", problems)
-    given = list(pods)
-    for pod in given:
+    for pod in pods:
         if pod.path:  # of a template
             _check_labels(pod.child("metadata"), "labels", problems)
         _check_labels(pod.child("spec"), "nodeSelector", problems)
         _check_pod(pod.child("spec"), problems)
-    _check_images(given, problems)
     claim = {"ResourceClaim": fields.child("spec"), "ResourceClaimTemplate": fields.child("spec").child("spec")}
     if kind in claim:
         for request in claim[kind].child("devices").children("requests"):
@@ -85,22 +81,6 @@ def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
                 f"write at most {_LONGEST[_LABEL]} letters, digits, '-', '_' and '.', a letter or digit at both ends"
             )
             problems.error((*holder.path, field, str(key)), f"the API server refuses the label value {value!r}", step)
-
-
-def _check_images(pods: Iterable[Fields], problems: Problems) -> None:
-    """The first image with a variable or a <name> in it, or with one as a part of its path: the API server takes it,
-    and the kubelet pulls nothing."""
-    for pod in pods:
-        for part in ("initContainers", "containers"):
-            for container in pod.child("spec").children(part):
-                image = container.text("image")
-                host, *parts = _TAG.sub("", image).split("/")
-                to_fill = [image, *host.split("."), *parts, *_HERE.findall(image)]
-                step = next(filter(None, map(left_by_template, to_fill)), "")
-                if step and (step != PLACEHOLDER or "<" in image):
-                    message = f"no node can pull {image}, so the pod does not start there"
-                    problems.warn((*container.path, "image"), message, step)
-                    return
 
 
 def _referred(container: Fields) -> Iterator[Fields]:
