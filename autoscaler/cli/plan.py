@@ -43,7 +43,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.model_texts import old_text, small_text
-from autoscaler.report.tables.given import given_of, without_node_names
+from autoscaler.report.tables.given import Given, given_of, without_node_names
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
@@ -155,8 +155,9 @@ def plan(
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    incomplete = 0 if live else loaded.incomplete
-    _print(found, helping, output, cost_by, incomplete=incomplete)
+    incomplete, suspended = (0, 0) if live else (loaded.incomplete, loaded.suspended)
+    given = given_of(found.snapshot, incomplete=incomplete, suspended=suspended)
+    _print(found, helping, output, cost_by, given)
     _print_copies(loaded, decide, output)
     if found.plan.left_out or (strict and (incomplete or _falls_short(found.plan))):
         sys.exit(SOMETHING_LEFT_OUT)
@@ -193,13 +194,13 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
     return read_cluster(kubeconfig, context, profile_of(kubernetes_version))
 
 
-def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str, *, incomplete: int) -> None:
+def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str, given: Given) -> None:
     """Prints the plan, and below its tables its costs and the changes that would help."""
     state = found.snapshot
     if state.profile.note:
         click.echo(f"note: {state.profile.note}", err=True)
     costs = costs_of(found, cost_by)
-    print_plan(found.plan, output, given_of(state, incomplete), costs=costs)
+    print_plan(found.plan, output, given, costs=costs)
     if output in ("table", "wide", "markdown"):
         print_costs(found, cost_by, output)
     if output in ("table", "wide"):

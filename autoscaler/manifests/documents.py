@@ -93,10 +93,8 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     components = spec.get("components")
     queue = _queue_of(metadata)
     if spec.get("suspend") is True and not queue:
-        message = f"AppWrapper {metadata.get('name', '')}: spec.suspend: suspended: it has no pods now"
-        step = "set suspend to false to plan for its pods"
-        line = wrapper.locate(("spec", "suspend"))
-        yield Diagnostic(message, step, file=wrapper.file, line=line, severity=Severity.WARNING)
+        message, step = "suspended: it has no pods now", "set suspend to false to plan for its pods"
+        yield wrapper.located(Diagnostic(message, step, ("spec", "suspend"), severity=Severity.WARNING))
         return
     for index, component in enumerate(components if isinstance(components, list) else ()):
         template = component.get("template") if isinstance(component, dict) else None

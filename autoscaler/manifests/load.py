@@ -77,6 +77,16 @@ class Loaded:
         return sum(lacking(Fields(document.value)) is not None for document in self.documents)
 
     @property
+    def suspended(self) -> int:
+        """The number of objects that have no pods as long as they are suspended as a whole."""
+        return sum(
+            problem.severity is Severity.WARNING
+            and problem.path[-1:] == ("suspend",)
+            and all(isinstance(part, str) for part in problem.path)  # no group of a RayCluster
+            for problem in self.problems
+        )
+
+    @property
     def ok(self) -> bool:
         """True if nothing forbids a plan."""
         return not self.errors

@@ -16,23 +16,25 @@ class Given:
     """The input of a plan, as far as its first lines speak of it.
 
     `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
-    are not given, with the names of these; `incomplete`: the number of objects that look like patches.
+    are not given; `incomplete`: the number of objects that look like patches; `suspended`: of
+    objects that have no pods because they are suspended.
     """
 
     pools: bool = True
     daemons: bool = False
     elsewhere: tuple[tuple[str, str], ...] = ()
     incomplete: int = 0
+    suspended: int = 0
 
 
 WITH_POOLS: Final = Given()
 
 
-def given_of(snapshot: Snapshot, incomplete: int = 0) -> Given:
-    """The pools, DaemonSets and pods of a snapshot. `incomplete`: see Given."""
-    nodes = {node.name for node in snapshot.nodes}
+def given_of(snapshot: Snapshot, *, incomplete: int = 0, suspended: int = 0) -> Given:
+    """The pools, DaemonSets and pods of a snapshot. `incomplete`, `suspended`: see Given."""
+    nodes = {None, *(node.name for node in snapshot.nodes)}
     elsewhere = tuple((pod.key, pod.node_name) for pod in snapshot.pods if pod.node_name and pod.node_name not in nodes)
-    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete)
+    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete, suspended)
 
 
 def nothing_pending(given: Given) -> Iterator[str]:
@@ -46,6 +48,8 @@ def nothing_pending(given: Given) -> Iterator[str]:
             f"{few(names)}); {left}to plan for a new copy, delete spec.nodeName and status, or give the workload that "
             "makes it"
         )
+    elif given.suspended:
+        yield "there are no pending pods: set suspend to false to plan for those of a suspended object"
     else:
         yield "there are no pending pods: give pods, or workloads that make pods, with their claims"
     if given.daemons:

@@ -83,6 +83,8 @@ def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
     if given.incomplete:
         looks = "looks like a patch" if given.incomplete == 1 else "look like patches"
         text += f"; an estimate, as {counted(given.incomplete, 'object')} {looks}: see the warnings"
+    if given.suspended:
+        text += f"; {counted(given.suspended, 'suspended object')} without pods: see the warnings"
     doubtful = useless or given.incomplete or asking
     lines = [Line(text, "error" if plan.left_out else "warning" if doubtful else "good")]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:

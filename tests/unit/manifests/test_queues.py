@@ -3,6 +3,7 @@ known."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -215,4 +216,22 @@ def test_what_an_app_wrapper_makes_waits_in_its_queue(
 def test_a_suspended_app_wrapper_without_a_queue_says_that_it_has_no_pods(tmp_path: Path) -> None:
     found = read(tmp_path, wrapper("", suspend=True))
     assert found.snapshot.pods == ()
-    assert [one.message for one in found.problems] == ["AppWrapper all: spec.suspend: suspended: it has no pods now"]
+    assert found.suspended == 1
+    assert [one.statement.partition(": ")[2] for one in found.problems] == [
+        "AppWrapper all: spec.suspend: suspended: it has no pods now"
+    ]
+
+
+def test_a_suspended_group_is_no_suspended_object() -> None:
+    container = "{spec: {containers: [{name: c, image: i}]}}"
+    cluster = f"""
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {{name: r}}
+spec:
+  headGroupSpec: {{template: {container}}}
+  workerGroupSpecs: [{{groupName: g, replicas: 1, suspend: true, template: {container}}}]
+"""
+    found = load(["-"], stdin=io.StringIO(cluster))
+    assert [one.field for one in found.problems] == ["spec.workerGroupSpecs[0].suspend"]
+    assert found.suspended == 0

@@ -252,3 +252,12 @@ def test_the_first_line_says_that_patches_were_planned(number: int, said: str) -
     assert first.text.endswith(f"; an estimate, as {said}: see the warnings")
     assert first.level == "warning"
     assert "estimate" not in summary_of(planned(1))[0].text
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 suspended object"), (2, "2 suspended objects")])
+def test_the_first_line_counts_objects_that_are_suspended(number: int, said: str) -> None:
+    assert summary_of(planned(1), Given(suspended=number))[0].text.endswith(f"; {said} without pods: see the warnings")
+    assert "suspended" not in summary_of(planned(1))[0].text
+    nothing = snapshot([])
+    advice = summary_of(plan(nothing), given_of(nothing, suspended=number))[1].text
+    assert advice == "there are no pending pods: set suspend to false to plan for those of a suspended object"
