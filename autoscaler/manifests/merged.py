@@ -1,9 +1,10 @@
 """Objects that say only in part what pods they make, completed by templates in the same files that they name.
 
 Ported rules: kubeflow/trainer 8c0f505, pkg/runtime/core/trainingruntime.go and pkg/runtime/framework/plugins (jobset,
-plainml, torch, mpi), of a TrainJob and its runtime; kserve/kserve aaac4e2, pkg/controller/v1alpha2/llmisvc/
-config_merge.go, of an LLMInferenceService and its `baseRefs`. Both merge as `kubectl apply` does for pods: maps by key,
-containers, volumes and variables by name, and other lists as a whole.
+plainml, torch, mpi), and 03b37bb, plugins/coscheduling and plugins/volcano (the PodGroup counts all pods of the job),
+of a TrainJob and its runtime; kserve/kserve aaac4e2, pkg/controller/v1alpha2/llmisvc/config_merge.go, of an
+LLMInferenceService and its `baseRefs`. Both merge as `kubectl apply` does for pods: maps by key, containers, volumes
+and variables by name, and other lists as a whole.
 """
 
 from __future__ import annotations
@@ -115,9 +116,19 @@ def _job_set(job: Fields, runtime: Fields) -> dict[str, object]:
     jobs = [_trained(entry, spec.child("trainer"), of.child("mlPolicy")) for entry in jobs]
     metadata = _dict(over(template.raw("metadata") or {}, job.raw("metadata")))
     suspend = {"suspend": spec.raw("suspend")} if "suspend" in spec else {}
-    made = {**_dict(template.raw("spec")), "replicatedJobs": jobs, **suspend}
+    made = {**_dict(template.raw("spec")), "replicatedJobs": jobs, **suspend, **_gang(of.child("podGroupPolicy"))}
     status = {"status": job.raw("status")} if "status" in job else {}
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made, **status}
+
+
+def _gang(policy: Fields) -> dict[str, object]:
+    """The gang of all pods for which the controller creates a PodGroup, as a JobSet says it. A topology of Volcano is
+    left to the reader of the JobSet, which does not know it; "soft" is a wish and no condition."""
+    if "coscheduling" not in policy and "volcano" not in policy:
+        return {}
+    topology = policy.child("volcano").child("networkTopology")
+    hard = {"networkTopology": _raw(topology)} if topology and topology.text("mode") != "soft" else {}
+    return {"gangPolicy": {"policy": "JobSetAsGang", **hard}}
 
 
 def _patches(spec: Fields) -> Iterator[tuple[str, object]]:

@@ -37,13 +37,19 @@ def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_JOBSET_IGNORED)
     gang_policy = spec.optional_child("gangPolicy")
-    policy = gang_policy.choice("policy", (_WHOLE, _PER_JOB), _WHOLE) if gang_policy is not None else ""
+    policy, unknown = "", tuple[str, ...]()
+    if gang_policy is not None:
+        policy = gang_policy.choice("policy", (_WHOLE, _PER_JOB), _WHOLE)
+        # Of Volcano, where the JobSet is made of a TrainJob.
+        unknown = (*gang_policy.unsupported("networkTopology"), *gang_policy.unread())
     name, found = workload.metadata.name, Expansion()
     for entry in spec.children("replicatedJobs"):
         made = _replicated_job(entry, workload, grouped=bool(policy))
         found += _as_gang(made, workload, f"{name}-{entry.text('name')}") if policy == _PER_JOB else made
     if policy == _WHOLE:
         found = _as_gang(found, workload, name)
+    if unknown:
+        found = replace(found, gangs=tuple(replace(gang, unsupported=unknown) for gang in found.gangs))
     if suspended(spec, workload):
         found = Expansion()
     spec.unread()

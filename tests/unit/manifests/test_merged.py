@@ -10,6 +10,7 @@ import pytest
 from autoscaler.manifests import merged as merging
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.merged import over
+from autoscaler.model.pod import GangRef
 from instance_catalog.diagnostic import Severity
 from tests.unit.manifests.texts import loaded, messages
 
@@ -75,6 +76,31 @@ def test_the_nodes_of_mpi_are_beside_its_launcher(launcher_trains: bool, expecte
     found = loaded(train_job(trainer=trainer), runtime(*jobs, numNodes=1, mpi=mpi))
     assert asked(found) == expected
     assert len(found.snapshot.pods) == (3 if launcher_trains else 4)
+
+
+@pytest.mark.parametrize(
+    ("policy", "unsupported"),
+    [
+        ({"coscheduling": {"scheduleTimeoutSeconds": 30}}, ()),
+        ({"volcano": {}}, ()),
+        ({"volcano": {"networkTopology": {"mode": "soft", "highestTierAllowed": 1}}}, ()),
+        ({"volcano": {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}}, ("networkTopology",)),
+    ],
+)
+def test_a_pod_group_policy_makes_all_pods_of_the_job_a_gang(
+    policy: dict[str, Any], unsupported: tuple[str, ...]
+) -> None:
+    spec = {
+        "podGroupPolicy": policy,
+        "template": {"spec": {"replicatedJobs": [job("data", trains=False), job("node")]}},
+    }
+    text = _text("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "r", spec)
+    found = loaded(train_job(trainer={"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 1}}}), text)
+    (gang,) = found.snapshot.gangs.values()
+    assert gang.min_count == 4
+    assert gang.unsupported == unsupported
+    assert {pod.gang for pod in found.snapshot.pods} == {GangRef("default", "t")}
+    assert not loaded(train_job(), runtime(job("node"))).snapshot.gangs
 
 
 @pytest.mark.parametrize(
