@@ -18,7 +18,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.diagnostic import Diagnostic, Severity
 
 # (kind, namespace or "", name) to the object.
 _Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
@@ -28,6 +28,7 @@ _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _CONFIG: Final = "LLMInferenceServiceConfig"
 _OF_KSERVE: Final = "kserve"  # the namespace of configs that all services may use
 _NODE: Final = "node"  # the container, and with MPI the job, that trains
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 _ANCESTOR: Final = f"{TRAINER}/trainjob-ancestor-step"
 # Fields and list entries that are looked at for all objects together: some seconds. A file of 100 kB whose objects
 # name one template thousands of times would take minutes, and one of a megabyte hours.
@@ -48,7 +49,10 @@ def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document |
                 found.append(one)
                 continue
             try:
-                found.append(_completed(one, templates))
+                made = _completed(one, templates)
+                found.append(made)
+                if made is not one:
+                    found += map(one.located, _too_few_devices(Fields(one.value).child("spec").child("trainer")))
             except BudgetSpentError:
                 return [one.located(_too_much())]
     return found
@@ -57,6 +61,24 @@ def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document |
 def _too_much() -> Diagnostic:
     step = "plan for fewer at a time, or give what the controller makes of them: JobSets, Deployments or pods"
     return Diagnostic(f"more than {MOST_MERGED:,} fields to merge with the templates that it and others name", step)
+
+
+def _too_few_devices(trainer: Fields) -> Iterator[Diagnostic]:
+    """A warning for more processes on a node than it has GPUs: NCCL refuses two ranks on one GPU ("Duplicate GPU
+    detected", NCCL's init.cc). Words such as "auto" follow what the node has."""
+    processes = trainer.raw("numProcPerNode")
+    limits = trainer.child("resourcesPerNode").child("limits")
+    for name in _GPUS:
+        try:
+            devices = int(str(limits.raw(name)))
+        except ValueError:
+            continue
+        if type(processes) is int and processes > devices > 0:
+            said = (
+                f"starts {processes} processes on each node, and a node asks for {devices} {name}: those of NCCL fail"
+            )
+            step = f"NCCL refuses two on one GPU: set {name} of resourcesPerNode to {processes}, or this to {devices}"
+            yield Diagnostic(said, step, ("spec", "trainer", "numProcPerNode"), severity=Severity.WARNING)
 
 
 def runtime_named(job: Fields) -> tuple[str, str]:

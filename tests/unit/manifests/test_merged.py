@@ -103,6 +103,19 @@ def test_a_pod_group_policy_makes_all_pods_of_the_job_a_gang(
     assert not loaded(train_job(), runtime(job("node"))).snapshot.gangs
 
 
+@pytest.mark.parametrize(("processes", "told"), [(8, True), (2, False), (1, False), ("auto", False), (None, False)])
+def test_more_processes_than_gpus_on_a_node_are_told(processes: object, told: bool) -> None:
+    trainer = {"numProcPerNode": processes, "resourcesPerNode": {"limits": {GPU: "2"}}}
+    found = loaded(train_job(trainer=trainer), runtime(job("node"), torch={}))
+    texts = [one.block for one in found.problems if "numProcPerNode" in one.block]
+    assert [
+        "TrainJob t: spec.trainer.numProcPerNode: starts 8 processes on each node, and a node asks for 2 nvidia.com/gpu"
+        in text
+        for text in texts
+    ] == [True] * told
+    assert asked(found) == {"t-node-0-0": "2"}
+
+
 @pytest.mark.parametrize(
     "patches",
     [
