@@ -31,9 +31,10 @@ from autoscaler.lint.pods.unserved import (
     absent_devices,
     foreign_resource,
     machines_having,
+    preparations,
     unserved_resources,
 )
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -47,6 +48,7 @@ from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocol
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import plugin_of
+from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
@@ -74,6 +76,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))
     yield from _about_first(every, lambda pod: _beyond_machines(pod, having), lambda found: _beyond(found, catalog))
+    yield from _without_driver(snapshot, catalog, plan)
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     own = given | {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
@@ -210,6 +213,34 @@ def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
         f"{machines_having(resource, catalog)[name]}{f' ({card.model})' if card else ''}",
         "ask for what one machine has, or add the machine that you mean with `foreslice catalog add`: the catalog "
         f"knows {clouds} (docs/examples/catalog shows one of another cloud)",
+    )
+
+
+def _without_driver(snapshot: Snapshot, catalog: Catalog, plan: Plan | None) -> Iterator[Diagnostic]:
+    """The first pod without a place whose devices work on no new node, unless pools or nodes say what nodes have."""
+    told = any(pool.drivers or pool.node_template != NO_TEMPLATE for pool in snapshot.pools)
+    if plan is None or told:
+        return
+    without = {entry.pod for entry in (*plan.left_out, *plan.outside)}
+    left = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key in without))
+    there = {name for node in snapshot.nodes for name in node.allocatable}
+    preparing = cache(lambda name: {} if name in there else preparations(name, catalog))
+    yield from _of_first(left, partial(_unprepared, preparing=preparing), partial(_preparing, catalog=catalog))
+
+
+def _unprepared(pod: Pod, preparing: Callable[[str], Mapping[str, NeedsMore]]) -> str:
+    """The resource that the pod requests and that no instance type has without preparation; or nothing."""
+    return next((name for name in requested_resources(pod) if preparing(name)), "")
+
+
+def _preparing(resource: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
+    """What the types with the resource need before it is there."""
+    (name, needs), *_ = preparations(resource, catalog).items()
+    model = card.model if (card := catalog.types[name].accelerator) else ""
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {resource}{{rest}}, and only {name} has it ({model}): {needs.problem}",
+        needs.next_step,
     )
 
 

@@ -294,13 +294,16 @@ def _farness(reason: Reason) -> int:
     return _FARNESS.get(reason.code, _MIDDLE)
 
 
-def _farness_in_type(reason: Reason) -> tuple[int, bool]:
+def _farness_in_type(reason: Reason) -> tuple[int, bool, bool]:
     """The same among variants of one type.
 
     A variant without a device of the class has passed all filters before it. A variant without any of a resource, which
-    a device plugin or a driver has to provide, is not reported beside one that has some.
+    a device plugin or a driver has to provide, is not reported beside one that has some, nor one without its devices
+    beside one without huge pages.
     """
-    return _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason), _none_of_it(reason)
+    none = _none_of_it(reason)
+    farness = _SELECTED if reason.code is Code.NO_DEVICE_OF_CLASS else _farness(reason)
+    return farness, none, none and is_plugin_resource(str(reason.detail["resource"]))
 
 
 def _none_of_it(reason: Reason) -> bool:

@@ -11,6 +11,7 @@ from autoscaler.planning.demand.scope import requested_resources
 from instance_catalog.drivers.device_plugins import network_card, other_device, retired, shared_gpu_resources
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource, plugin_resources
+from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
 
 RDMA_HERE: Final = (
@@ -52,3 +53,10 @@ def machines_having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
         return {}
     found = ((t.name, r, n) for t in catalog for amounts in plugin_resources(t).values() for r, n in amounts.items())
     return {name: amount for name, of, amount in found if of == resource}
+
+
+def preparations(resource: str, catalog: Catalog) -> dict[str, NeedsMore]:
+    """What instance types with a device plugin's resource need before its devices work; {} if one needs nothing."""
+    found = {name: what_else_it_needs(catalog.types[name]) for name in machines_having(resource, catalog)}
+    needed = {name: needs for name, needs in found.items() if needs is not None}
+    return needed if len(needed) == len(found) else {}

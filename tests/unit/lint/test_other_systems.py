@@ -6,10 +6,12 @@ import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.pods.unknown_types import ec2_name
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.snapshot import DaemonSet
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import gpudirect_protocols
@@ -19,7 +21,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
-from tests.builders import CATALOG, machine, pod, shipped, snapshot
+from tests.builders import CATALOG, NOW, machine, pod, shipped, snapshot
 
 TYPE = next(iter(CATALOG.types))
 
@@ -357,3 +359,20 @@ def test_a_node_pool_selects_a_machine_only_where_a_capacity_pool_says_which(poo
 def test_types_with_gpudirect_are_in_the_catalog() -> None:
     named = {name for protocol in gpudirect_protocols() for name in protocol.types}
     assert named == shipped(*named).types.keys()
+
+
+@pytest.mark.parametrize("pools", [(), (CapacityPool("gpu", scope=Scope(PodScope.ALL)),)], ids=["none", "one"])
+def test_devices_without_a_driver_are_told_so_with_and_without_a_pool(pools: tuple[CapacityPool, ...]) -> None:
+    """Whatever else keeps the pod from the machine; nor does the reason say that no machine has them."""
+    wants = FrozenMap({"habana.ai/gaudi": Quantity.of(8), "hugepages-2Mi": Quantity.parse("95000Mi")})
+    waiting = replace(pod("p"), containers=(Container("main", wants),))
+    given, catalog = snapshot([waiting], pools=pools, from_files=True), shipped("dl1.24xlarge", "g6.xlarge")
+    plan = plan_for(given, catalog, Policy(), NOW)
+    (found,) = (one for one in foreign_advice(given, catalog, plan) if "no driver" in one.message)
+    assert "and only dl1.24xlarge has it (Gaudi HL-205): the node images of aws have no driver for" in found.message
+    short = [miss.reason.detail["resource"] for entry in plan.left_out for miss in entry.near_misses]
+    assert sorted(map(str, short)) == (["habana.ai/gaudi", "hugepages-2Mi"] if pools else [])
+    node = Node("n", allocatable=FrozenMap({"habana.ai/gaudi": Quantity.of(1)}))
+    ready = (replace(CapacityPool("gpu"), drivers=("gaudi",)),)
+    for other in (replace(given, nodes=(node,)), replace(given, pools=ready)):
+        assert not [one for one in foreign_advice(other, catalog, plan) if "no driver" in one.message]
