@@ -64,6 +64,8 @@ class PodInterner:
         )
 
     def _part(self, value: T) -> T:
+        if not value:  # most parts of most pods are empty
+            return NOTHING if type(value) is FrozenMap else value  # type: ignore[return-value]
         # Equal values are of equal type here: each field has its own.
         return self._parts.setdefault((type(value), value), value)  # type: ignore[return-value]
 

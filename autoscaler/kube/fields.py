@@ -13,13 +13,15 @@ import marshal
 import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from autoscaler.kube.problem import Problems, left_by_template, unquoted
 from instance_catalog.diagnostic import Path
-from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
-_INT64 = range(-(2**63), 2**63)
+INT64: Final = range(-(2**63), 2**63)
+_NO_QUANTITIES: Final[FrozenMap[str, Quantity]] = FrozenMap()
 
 
 class Fields:
@@ -30,11 +32,9 @@ class Fields:
     def __init__(self, raw: object, problems: Problems | None = None, path: Path = ()) -> None:
         self.problems = Problems() if problems is None else problems
         self.path = path
-        self._raw: dict[object, object] = {}
+        self._raw: dict[object, object] = raw if isinstance(raw, dict) else {}
         self._seen: set[str] = set()
-        if isinstance(raw, dict):
-            self._raw = raw
-        elif raw is not None:
+        if raw is not None and not isinstance(raw, dict):
             self.problems.error(path, f"expected an object, found {describe(raw)}", "write it as `name: value` lines")
 
     def __contains__(self, name: str) -> bool:
@@ -51,6 +51,19 @@ class Fields:
             if not isinstance(key, str):
                 self.problems.error(self.path, f"field name {key!r} is not text", "put it in quotes")
         return tuple([key for key, value in self._raw.items() if value is not None and isinstance(key, str)])
+
+    def items(self) -> list[tuple[str, object]]:
+        """The names and unchanged values of all fields that are present, in order; non-text keys are reported. Does not
+        count as reading them."""
+        found = [(key, value) for key, value in self._raw.items() if value is not None and isinstance(key, str)]
+        if len(found) != len(self._raw):
+            self.names()
+        return found
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Those of the names whose fields are present. Does not count as reading them."""
+        raw = self._raw
+        return [name for name in names if raw.get(name) is not None]
 
     def raw(self, name: str) -> object:
         """The unchanged value; None if absent."""
@@ -126,11 +139,11 @@ class Fields:
     def optional_integer(self, name: str) -> int | None:
         """A whole number of 64 bits, None if absent."""
         value = self.raw(name)
-        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-            value = int(value)
         if value is None:
             return None
-        if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value in INT64:
             return value
         self._wrong(name, "a whole number", value, unquoted(value, "a whole number"))
         return None
@@ -181,13 +194,16 @@ class Fields:
 
     def child(self, name: str) -> Fields:
         """The object in field `name`, empty if absent."""
-        return Fields(self.raw(name), self.problems, (*self.path, name))
+        self._seen.add(name)
+        return Fields(self._raw.get(name), self.problems, (*self.path, name))
 
     def optional_child(self, name: str) -> Fields | None:
         """The object in field `name`, None if absent or of another type."""
-        value = self.raw(name)
+        if self._raw.get(name) is None:
+            self._seen.add(name)
+            return None
         found = self.child(name)
-        return found if isinstance(value, dict) else None
+        return found if isinstance(self._raw[name], dict) else None
 
     def _list(self, name: str) -> list[object]:
         value = self.raw(name)
@@ -199,6 +215,10 @@ class Fields:
 
     def children(self, name: str) -> Iterator[Fields]:
         """The objects of a list."""
+        self._seen.add(name)
+        return iter(()) if self._raw.get(name) is None else self._children(name)
+
+    def _children(self, name: str) -> Iterator[Fields]:
         for index, value in enumerate(self._list(name)):
             path = (*self.path, name, index)
             if value is None:
@@ -218,11 +238,17 @@ class Fields:
 
     def text_map(self, name: str) -> FrozenMap[str, str]:
         """An object whose values are strings, such as labels."""
+        if self._raw.get(name) is None:
+            self._seen.add(name)
+            return EMPTY
         inner = self.child(name)
         return FrozenMap({key: inner.text(key) for key in inner.names()})
 
     def quantities(self, name: str) -> FrozenMap[str, Quantity]:
         """An object whose values are quantities, such as resource requests. A key without a value is reported."""
+        if self._raw.get(name) is None:
+            self._seen.add(name)
+            return _NO_QUANTITIES
         inner = self.child(name)
         for key in (key for key, value in inner._raw.items() if value is None and isinstance(key, str)):
             if "/" in key:  # an API server takes it as 0, but a request that names a device needs an amount

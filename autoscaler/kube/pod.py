@@ -59,6 +59,7 @@ _OF_CONTAINERS = (
     *("readinessProbe", "startupProbe", "stdin", "terminationMessagePath", "terminationMessagePolicy", "tty"),
     *("volumeDevices", "volumeMounts", "workingDir"),
 )
+_UNREAD = ("affinity", *_IGNORED, *_OF_CONTAINERS)
 _THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
@@ -122,8 +123,8 @@ def _parse(
     fields: Fields, metadata: Metadata, status: Fields, *, origin: Origin, priorities: Mapping[str, PriorityClass]
 ) -> Pod:
     spec = fields.child("spec")
-    spec.ignore("affinity", *_IGNORED, *_OF_CONTAINERS)
-    for name in (name for name in _OF_CONTAINERS if name in spec):
+    spec.ignore(*_UNREAD)
+    for name in spec.among(_OF_CONTAINERS):
         spec.warn(name, "is a field of containers, not of a pod: it has no effect here", "move it into a container")
     host_network = spec.flag("hostNetwork")
     containers, unknown = _containers(spec, "containers", host_network=host_network)

@@ -7,11 +7,12 @@ nodeAllocatableResourceMappings, the form that nodeAllocatableResources had in 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from sys import intern
 
 from autoscaler.kube.equal_parts import read_once
-from autoscaler.kube.fields import Fields
+from autoscaler.kube.fields import INT64, Fields
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import FLAT_VERSION
@@ -94,17 +95,19 @@ def _parse_device(fields: Fields, *, flat: bool) -> Device:
 def _parse_attributes(fields: Fields) -> FrozenMap[str, AttributeValue]:
     """The attributes by name: nearly all have one value of the type that its field names."""
     found: dict[str, AttributeValue] = {}
-    for key in fields.names():
-        raw = fields.raw(key)
-        value = _plain(*next(iter(raw.items()))) if type(raw) is dict and len(raw) == 1 else None
+    for key, raw in fields.items():
+        value = _plain(raw) if type(raw) is dict and len(raw) == 1 else None
         found[intern(key)] = _parse_attribute(fields.child(key)) if value is None else value
     return FrozenMap(found)
 
 
-def _plain(kind: object, value: object) -> AttributeValue | None:
+def _plain(raw: Mapping[object, object]) -> AttributeValue | None:
     """The value, if it is of the type that its field names and of one that needs no further look."""
+    ((kind, value),) = raw.items()
     if type(value) is str:
         return intern(value) if kind == "string" else _version(value) if kind == "version" else None
+    if type(value) is int:
+        return value if kind == "int" and value in INT64 else None
     return value if type(value) is bool and kind == "bool" else None
 
 

@@ -13,6 +13,9 @@ from typing import Any
 
 from autoscaler.cluster.interning import PodInterner
 from autoscaler.kube.pod import parse_pod
+from autoscaler.model.pod import Pod
+from autoscaler.model.requests import NOTHING
+from instance_catalog.frozen_map import FrozenMap
 
 PODS = 200
 MOST_BYTES = 3_000
@@ -65,6 +68,14 @@ def test_equal_parts_are_held_once_and_the_pod_is_the_same() -> None:
     assert first.annotations is second.annotations
     assert (first.labels, first.claims, first.node_name) == (plain[0].labels, plain[0].claims, plain[0].node_name)
     assert first.containers == plain[0].containers
+
+
+def test_empty_parts_are_recognised_without_a_search() -> None:
+    interned = PodInterner()
+    pods = [interned.of(Pod("default", f"pod-{number}", claim_amounts=FrozenMap())) for number in (1, 2)]
+    assert all(pod.claim_amounts is NOTHING and pod.node_selector is NOTHING for pod in pods)
+    assert pods[0] == Pod("default", "pod-1")
+    assert interned._parts == {(type(NOTHING), NOTHING): NOTHING}
 
 
 def test_annotations_that_nobody_reads_are_dropped() -> None:

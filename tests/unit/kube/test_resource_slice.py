@@ -87,6 +87,27 @@ def test_attribute_values(attribute: object, value: object) -> None:
     assert bool(problems) == isinstance(value, Unset)
 
 
+def test_numbers_are_read_as_fast_as_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("autoscaler.kube.resource_slice._parse_attribute")
+    found, problems = parsed(slice_of({"name": "x", **BODY}))
+    assert problems == []
+    assert found.devices[0].attributes["index"] == 0
+
+
+def test_a_number_is_an_integer_of_64_bits() -> None:
+    found, problems = parsed(slice_of({"name": "x", "attributes": {"index": {"int": 2**63}}}))
+    assert found.devices[0].attributes["index"] == Unset("int")
+    assert problems == [
+        "spec.devices[0].attributes.index.int: expected a whole number, found the number 9223372036854775808"
+    ]
+
+
+def test_a_name_of_an_attribute_that_is_no_text_is_reported() -> None:
+    found, problems = parsed(slice_of({"name": "x", "attributes": {1: {"int": 2}, "empty": None, "a": {"int": 3}}}))
+    assert dict(found.devices[0].attributes) == {"a": 3}
+    assert problems == ["spec.devices[0].attributes: field name 1 is not text"]
+
+
 def test_binding_conditions_tell_absent_from_empty() -> None:
     found, _ = parsed(slice_of({"name": "a"}, {"name": "b", "bindingConditions": []}))
     assert [device.binding_conditions for device in found.devices] == [None, ()]
