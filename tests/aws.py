@@ -149,3 +149,8 @@ def in_reservation(rig: Rig, *, interruptible: bool = False, count: int = 2) -> 
     """An offering of a reservation that has begun."""
     holding = rig.fake.account.reserve("p5.48xlarge", "us-east-1a", count, interruptible=interruptible)
     return replace(P5, capacity_type=CapacityType.RESERVED, reservation=holding.id)
+
+
+def running(rig: Rig) -> list[Any]:
+    """The machines that run and cost money, as the fake keeps them."""
+    return rig.fake.account.alive()

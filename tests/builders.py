@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Hold
 from autoscaler.model.device_class import DeviceClass, Selector
@@ -30,6 +30,8 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType, Price
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+Pairs: TypeAlias = tuple[list[Pod], list[ResourceClaim]]
+"""Pods and their claims."""
 SMALL = Accelerator(
     "small", "NVIDIA", "S1", product_name="Small S1", architecture="Turing", memory=Quantity.parse("16Gi")
 )
@@ -106,10 +108,21 @@ def pod(name: str, *claims: str, cpu: str = "1", gang: str = "", **fields: Any) 
     )
 
 
-def pairs(count: int, *requests: Request, prefix: str = "p", **fields: Any) -> tuple[list[Pod], list[ResourceClaim]]:
+def pairs(count: int, *requests: Request, prefix: str = "p", **fields: Any) -> Pairs:
     """`count` equal pods, each with a claim of its own."""
     names = [f"{prefix}{i:02}" for i in range(count)]
     return [pod(n, f"{n}-c", **fields) for n in names], [claim(f"{n}-c", *requests) for n in names]
+
+
+def joined(*parts: Pairs) -> Pairs:
+    """The pods of all parts, and their claims."""
+    return [pod for pods, _ in parts for pod in pods], [claim for _, claims in parts for claim in claims]
+
+
+def in_namespace(namespace: str, found: Pairs) -> Pairs:
+    """The same pods and claims in another namespace."""
+    pods, claims = found
+    return [replace(pod, namespace=namespace) for pod in pods], [replace(c, namespace=namespace) for c in claims]
 
 
 def snapshot(pods: Iterable[Pod], claims: Iterable[ResourceClaim] = (), **fields: Any) -> Snapshot:

@@ -14,7 +14,19 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    TAG_POOL,
+    Clock,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingKey,
+    Reservation,
+    TemplateRef,
+    TemplateStatus,
+)
+from providers.errors import AmbiguousError, WaitingError
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
@@ -224,3 +236,26 @@ def request(
         template=TEMPLATE_REF,
         **more,
     )
+
+
+def outcome(rig: Rig, asked: LaunchRequest) -> LaunchAnswer:
+    """The answer to a launch that is repeated every minute while it waits."""
+    for _ in range(20):
+        try:
+            return rig.provider.launch(asked)
+        except (WaitingError, AmbiguousError):
+            rig.advance(timedelta(minutes=1))
+    raise AssertionError("the launch never comes to an end")
+
+
+def read(rig: Rig, offering: OfferingKey) -> Reservation:
+    """The reservation of the offering, or its part, as a new process reads it."""
+    rig.restart()
+    return next(one for one in rig.provider.reservations() if one.id == offering.reservation)
+
+
+def status(rig: Rig) -> TemplateStatus:
+    """The status of the only template, as a new process reads it."""
+    rig.restart()
+    (found,) = rig.provider.template_statuses()
+    return found

@@ -12,9 +12,12 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from autoscaler.cli.main import foreslice
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.store import Store
 from autoscaler.report.timeline import TimelineEvent, lines_of, mark_of
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
+from instance_catalog.kubernetes.profile import REFERENCE
 
 _BLOCK = re.compile(r"<!-- transcript: (?P<part>\S+) -->\n```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
 JOBS = """
@@ -86,3 +89,10 @@ def compare(path: Path, parts: Mapping[str, str]) -> None:
         path.write_text(page, encoding="utf-8")
     shown = {found["part"]: found["text"] for found in _BLOCK.finditer(page)}
     assert shown == {part: text for part, text in parts.items() if text}
+
+
+def store_of(api: KubernetesApi) -> Store:
+    """As `live.read_store` reads it, without asking for the version, which only a server has."""
+    store = Store(api, REFERENCE)
+    store.refresh()
+    return store

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.cluster.api import KubernetesApi
-from autoscaler.cluster.store import Store
 from autoscaler.simulation.scenario import parse_scenario
-from instance_catalog.kubernetes.profile import REFERENCE
 from tests.aws import FakeAws
 from tests.faults.block_lives import p5_catalog
 from tests.faults.world import AwsSimulation
-from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, typed
+from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, store_of, typed
 from tests.golden.test_examples import ROOT
 
 PAGE = ROOT / "docs/aws-block.md"
@@ -37,13 +34,6 @@ spec:
 """
 
 
-def _store(api: KubernetesApi) -> Store:
-    """As `live.read_store` reads it, but for the version, which only a server has."""
-    store = Store(api, REFERENCE)
-    store.refresh()
-    return store
-
-
 class Life:
     """One life, told in the parts of the page."""
 
@@ -55,7 +45,7 @@ class Life:
         for command in ("blocks.market", "blocks.list"):
             patch.setattr(f"autoscaler.cli.{command}.SystemClock", lambda: self.simulation.clock)
         patch.setattr("autoscaler.cli.blocks.list.connected", lambda *_: self.simulation.api)
-        patch.setattr("autoscaler.cli.blocks.list.read_store", _store)
+        patch.setattr("autoscaler.cli.blocks.list.read_store", store_of)
         for zone, days, fee in (
             ("us-east-1a", 0, "1920.00"),
             ("us-east-1b", 0, "2112.00"),

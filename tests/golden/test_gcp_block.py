@@ -9,13 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from autoscaler.cluster.api import KubernetesApi
-from autoscaler.cluster.store import Store
 from autoscaler.simulation.scenario import parse_scenario
-from instance_catalog.kubernetes.profile import REFERENCE
 from tests.fakes.gce.holdings import Holding
 from tests.faults.gcp.block_lives import TYPE, ZONE, BlockSimulation, a3_catalog
-from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, typed
+from tests.golden.lived import JOB, JOBS, RUNS_FOR, Lived, compare, store_of, typed
 from tests.golden.test_examples import ROOT
 
 PAGE = ROOT / "docs/gcp-block.md"
@@ -46,13 +43,6 @@ spec:
 """
 
 
-def _store(api: KubernetesApi) -> Store:
-    """As `live.read_store` reads it, but for the version, which only a server has."""
-    store = Store(api, REFERENCE)
-    store.refresh()
-    return store
-
-
 def parts(patch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
     """Each part of the page by its name."""
     simulation = BlockSimulation(catalog=a3_catalog(), start=START)
@@ -61,7 +51,7 @@ def parts(patch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
     simulation.fake.project.holdings.append(holding)
     patch.setattr("autoscaler.cli.blocks.list.SystemClock", lambda: simulation.clock)
     patch.setattr("autoscaler.cli.blocks.list.connected", lambda *_: simulation.api)
-    patch.setattr("autoscaler.cli.blocks.list.read_store", _store)
+    patch.setattr("autoscaler.cli.blocks.list.read_store", store_of)
     lived = Lived(simulation, resync=timedelta(minutes=10))
     yield "manifest", BLOCK.lstrip()
     simulation.add(parse_scenario(f"{BLOCK}---{JOBS}"))

@@ -26,12 +26,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import CapacityType
-from tests.desk import POOL, A, B, Desk, new_desk, planned
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
+from tests.desk import POOL, A, B, Desk, planned
 
 
 def test_alike_nodes_share_a_batch(desk: Desk) -> None:

@@ -42,11 +42,6 @@ class Flaky(ApiServer):
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
 def api(clock: VirtualClock) -> Flaky:
     return Flaky(clock)
 

@@ -65,11 +65,6 @@ class Slow(ApiServer):
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
 def api(clock: VirtualClock) -> Slow:
     return Slow(clock)
 

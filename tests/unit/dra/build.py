@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.dra.allocation.allocator import AllocationOutcome, ClusterDevices, SearchBudget, allocate
+from autoscaler.dra.allocation.allocator import Allocated, AllocationOutcome, ClusterDevices, SearchBudget, allocate
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match, Path
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
@@ -147,3 +148,15 @@ def ask(
         allocated=allocated or AllocatedState(),
         budget=budget or SearchBudget(),
     )
+
+
+def names(outcome: AllocationOutcome) -> list[list[str]]:
+    """The names of the allocated devices of each claim."""
+    assert isinstance(outcome, Allocated), outcome
+    return [[result.device for result in allocation.devices] for allocation in outcome.allocations]
+
+
+def codes(outcome: AllocationOutcome) -> set[Code]:
+    """The codes of an allocation that failed."""
+    assert not isinstance(outcome, Allocated), outcome
+    return {reason.code for reason in outcome.reasons}

@@ -6,7 +6,6 @@ import pytest
 
 from autoscaler.dra.allocation.allocator import (
     Allocated,
-    AllocationOutcome,
     FatalAllocation,
     NotAllocated,
     UnknownAllocation,
@@ -36,26 +35,18 @@ from tests.unit.dra.build import (
     ask,
     claim,
     cluster,
+    codes,
     counter_slice,
     device,
     devices,
     drawing,
+    names,
     request,
     shareable,
     slice_of,
 )
 
 NUMA = f"{DRIVER}/numa"
-
-
-def names(outcome: AllocationOutcome) -> list[list[str]]:
-    assert isinstance(outcome, Allocated), outcome
-    return [[result.device for result in allocation.devices] for allocation in outcome.allocations]
-
-
-def codes(outcome: AllocationOutcome) -> set[Code]:
-    assert not isinstance(outcome, Allocated), outcome
-    return {reason.code for reason in outcome.reasons}
 
 
 def taken(*device_names: str) -> AllocatedState:

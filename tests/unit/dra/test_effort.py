@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.dra.allocation.allocator import (
-    Allocated,
-    AllocationOutcome,
     NotAllocated,
     SearchBudget,
     UnknownAllocation,
@@ -25,25 +23,17 @@ from tests.unit.dra.build import (
     ask,
     claim,
     cluster,
+    codes,
     counter_slice,
     device,
     devices,
     drawing,
+    names,
     request,
     slice_of,
 )
 
 NUMA = f"{DRIVER}/numa"
-
-
-def names(outcome: AllocationOutcome) -> list[list[str]]:
-    assert isinstance(outcome, Allocated), outcome
-    return [[result.device for result in allocation.devices] for allocation in outcome.allocations]
-
-
-def codes(outcome: AllocationOutcome) -> set[Code]:
-    assert not isinstance(outcome, Allocated), outcome
-    return {reason.code for reason in outcome.reasons}
 
 
 def equal_gpus(count: int) -> ResourceSlice:

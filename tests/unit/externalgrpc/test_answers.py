@@ -12,14 +12,6 @@ from autoscaler.planning.supply.hypothetical import template_of
 from tests.unit.externalgrpc.cluster import Cluster, cheapest, refused
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    """A pod waits for a GPU, and has been seen."""
-    made = Cluster()
-    made.run(seconds=30)
-    return made
-
-
 def test_options_are_left_to_the_caller(cluster: Cluster) -> None:
     """Seen with Cluster Autoscaler 1.36.1: options without MaxNodeStartupTime, which the message does not have, read as
     a node that may not boot, and each of its loops ordered one more for the same pod."""

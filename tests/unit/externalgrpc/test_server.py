@@ -46,13 +46,6 @@ class Client:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    made = Cluster()
-    made.run(seconds=30)
-    return made
-
-
-@pytest.fixture
 def counted() -> list[tuple[str, str]]:
     return []
 

@@ -24,14 +24,6 @@ from tests.unit.externalgrpc.cluster import POOL, START, Cluster, cheapest, refu
 SMALL = OfferingKey("g6.xlarge", "us-east-1a", CapacityType.ON_DEMAND)
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    """A pod waits for a GPU, and has been seen."""
-    made = Cluster()
-    made.run(seconds=30)
-    return made
-
-
 def states(cluster: Cluster, group: str) -> list[int]:
     found = cluster.call("NodeGroupNodes", id=group)["instances"]
     return [instance["status"]["instanceState"] for instance in found]

@@ -9,7 +9,6 @@ import pytest
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, Plan
-from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import (
     Constraint,
@@ -17,7 +16,6 @@ from autoscaler.model.resource_claim import (
     FirstAvailable,
     MatchAttribute,
     Request,
-    ResourceClaim,
 )
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -28,14 +26,12 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
-from tests.builders import TEAM, gpus, pairs, plan, pod, snapshot
+from tests.builders import TEAM, Pairs, gpus, in_namespace, joined, pairs, plan, pod, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 _LIMITS = WorkLimits()
 # What one evaluation may cost beyond the units that are left when it begins.
 _ONE = 1_000_000
-
-Pairs = tuple[list[Pod], list[ResourceClaim]]
 
 
 def _nested(mark: str) -> str:
@@ -50,17 +46,8 @@ def _asking(expression: str) -> DeviceRequest:
     return DeviceRequest("gpu", "gpu.nvidia.com", (Selector(expression),), count=1)
 
 
-def _in(namespace: str, found: Pairs) -> Pairs:
-    pods, claims = found
-    return [replace(pod, namespace=namespace) for pod in pods], [replace(c, namespace=namespace) for c in claims]
-
-
-def _joined(*parts: Pairs) -> Pairs:
-    return [pod for pods, _ in parts for pod in pods], [claim for _, claims in parts for claim in claims]
-
-
 def _hostile(count: int, mark: str) -> Pairs:
-    return _joined(*(pairs(1, _asking(_nested(f"{mark}{i}")), prefix=f"{mark}{i}-") for i in range(count)))
+    return joined(*(pairs(1, _asking(_nested(f"{mark}{i}")), prefix=f"{mark}{i}-") for i in range(count)))
 
 
 def _plan(found: Pairs, *, work: WorkLimits = _LIMITS) -> Plan:
@@ -76,9 +63,9 @@ def _left(result: Plan) -> dict[str, LeftOut]:
 
 
 def test_hostile_pods_change_nothing_for_others() -> None:
-    usual = _joined(pairs(5, gpus(1), prefix="a"), pairs(2, gpus(4), prefix="b"))
+    usual = joined(pairs(5, gpus(1), prefix="a"), pairs(2, gpus(4), prefix="b"))
     alone = _plan(usual)
-    beside = _plan(_joined(_hostile(60, "beside"), usual))
+    beside = _plan(joined(_hostile(60, "beside"), usual))
     for prefix in ("a", "b"):
         assert _places(beside, prefix=prefix) == _places(alone, prefix=prefix)
     assert beside.usd_per_hour == alone.usd_per_hour
@@ -131,15 +118,15 @@ def test_pods_that_share_a_claim_cost_what_each_of_them_costs() -> None:
 
 
 def test_pods_with_the_same_selector_share_its_answers() -> None:
-    one = _plan(_joined(pairs(1, _asking(_nested("share")), prefix="x")))
+    one = _plan(joined(pairs(1, _asking(_nested("share")), prefix="x")))
     forget = _nested("share-too")
-    many = _plan(_joined(*(pairs(1, _asking(forget), prefix=f"y{i}-", cpu=f"{i + 1}m") for i in range(20))))
+    many = _plan(joined(*(pairs(1, _asking(forget), prefix=f"y{i}-", cpu=f"{i + 1}m") for i in range(20))))
     assert many.work < 2 * one.work
 
 
 def test_a_namespace_does_not_take_the_share_of_another() -> None:
-    expensive = _in("victim", pairs(1, _asking(_nested("Small S1")), prefix="v"))
-    result = _plan(_joined(_in("attacker", _hostile(200, "share-of")), expensive))
+    expensive = in_namespace("victim", pairs(1, _asking(_nested("Small S1")), prefix="v"))
+    result = _plan(joined(in_namespace("attacker", _hostile(200, "share-of")), expensive))
     assert "victim/v00" in _places(result, prefix="v")
     assert _left(result)["attacker/share-of199-00"].verdict == "unknown"
 
@@ -159,8 +146,8 @@ def test_nothing_is_bought_for_a_pod_that_a_present_node_might_take() -> None:
 
 
 def test_namespaces_have_equal_shares() -> None:
-    one, other = pairs(3, gpus(1), prefix="one"), _in("other", pairs(1, gpus(2), prefix="other"))
-    found = _joined(one, other, pairs(1, gpus(4), prefix="two"))
+    one, other = pairs(3, gpus(1), prefix="one"), in_namespace("other", pairs(1, gpus(2), prefix="other"))
+    found = joined(one, other, pairs(1, gpus(4), prefix="two"))
     state = snapshot(*found)
     ledger = Ledger.of(classes_of(bundles_of(state.pods, state.claims), state), Policy())
     first, second, third = ledger.accounts
@@ -205,9 +192,9 @@ def test_equal_pods_that_fit_nowhere_cost_as_much_as_one() -> None:
 def test_different_pods_that_fit_nowhere_end_at_the_budget() -> None:
     usual = pairs(1, gpus(1), prefix="usual")
     alone = _plan(usual)
-    hopeless = _joined(*(pairs(1, _asking(f"device.driver == 'h{i}'"), prefix=f"h{i}-") for i in range(1500)))
+    hopeless = joined(*(pairs(1, _asking(f"device.driver == 'h{i}'"), prefix=f"h{i}-") for i in range(1500)))
     small = WorkLimits(per_round=500_000, selectors_per_round=300_000, per_pod=150_000, hints_per_round=100_000)
-    result = _plan(_joined(hopeless, usual), work=small)
+    result = _plan(joined(hopeless, usual), work=small)
     assert _places(result, prefix="usual") == _places(alone, prefix="usual")
     assert result.work < 1501 * 2_000 + 300_000 + 100_000 + 2 * _ONE
 
@@ -228,7 +215,7 @@ def test_claims_with_many_alternatives_end_at_the_budget(alternatives: int) -> N
     pods, claims = pairs(1, *requests, prefix="wide")
     claims = [replace(claim, constraints=constraints) for claim in claims]
     usual = pairs(1, gpus(1), prefix="usual")
-    result = _plan(_joined((pods, claims), usual))
+    result = _plan(joined((pods, claims), usual))
     assert _places(result, prefix="usual")
     assert not _places(result, prefix="wide")
     assert result.work < _LIMITS.per_pod + _LIMITS.hints_per_round + 2 * _ONE
@@ -255,18 +242,18 @@ _HOSTILE = {
 
 @pytest.mark.parametrize("expression", list(_HOSTILE.values()), ids=list(_HOSTILE))
 def test_hostile_selectors_end_within_the_budget(expression: str) -> None:
-    result = _plan(_joined(pairs(1, _asking(expression), prefix="h"), pairs(1, gpus(1), prefix="usual")))
+    result = _plan(joined(pairs(1, _asking(expression), prefix="h"), pairs(1, gpus(1), prefix="usual")))
     assert _places(result, prefix="usual")
     assert result.work < _LIMITS.per_pod + _LIMITS.hints_per_round + 3 * _ONE
 
 
 def test_work_is_shared_out_by_names_not_by_order() -> None:
     """Whoever comes first in the scheduler's order has no larger share."""
-    first = _in("attacker", _hostile(100, "order"))
+    first = in_namespace("attacker", _hostile(100, "order"))
     pods, claims = first
     first = [replace(pod, priority=1000) for pod in pods], claims
-    victim = _in("victim", pairs(3, gpus(1), prefix="v"))
-    result = _plan(_joined(first, victim))
+    victim = in_namespace("victim", pairs(3, gpus(1), prefix="v"))
+    result = _plan(joined(first, victim))
     assert len(_places(result, prefix="v")) == 3
     assert FrozenMap(_places(result, prefix="order")) == FrozenMap()
 

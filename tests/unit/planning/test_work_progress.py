@@ -9,10 +9,9 @@ import pytest
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
 from autoscaler.planning.policy import Policy, WorkLimits
@@ -20,15 +19,13 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
-from tests.builders import NOW, TEAM, gpus, ours, pairs, plan, snapshot
+from tests.builders import NOW, TEAM, Pairs, gpus, in_namespace, joined, ours, pairs, plan, snapshot
 
 _NODES = 12
 _KINDS = 16
 # Enough for four kinds that look at all nodes.
 _TIGHT = Policy(work=WorkLimits(per_round=40_000, selectors_per_round=1, per_pod=40_000, hints_per_round=1))
 _LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")
-
-Pairs = tuple[list[Pod], list[ResourceClaim]]
 
 
 def _present(*, cpu: int, devices: int = 1) -> tuple[tuple[Node, ...], tuple[ResourceSlice, ...]]:
@@ -42,17 +39,13 @@ def _present(*, cpu: int, devices: int = 1) -> tuple[tuple[Node, ...], tuple[Res
 
 
 def _kinds(count: int = _KINDS) -> Pairs:
-    return _joined(*(pairs(1, gpus(4), prefix=f"z{i}-", cpu=f"{1000 + i}m") for i in range(count)))
+    return joined(*(pairs(1, gpus(4), prefix=f"z{i}-", cpu=f"{1000 + i}m") for i in range(count)))
 
 
 def _hopeless(count: int, **fields: int) -> Pairs:
     """Pods that no device serves, each with a selector of its own."""
     asking = [DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"device.driver == 'h{i}'"),)) for i in range(count)]
-    return _joined(*(pairs(1, asked, prefix=f"h{i}-", **fields) for i, asked in enumerate(asking)))
-
-
-def _joined(*parts: Pairs) -> Pairs:
-    return [pod for pods, _ in parts for pod in pods], [claim for _, claims in parts for claim in claims]
+    return joined(*(pairs(1, asked, prefix=f"h{i}-", **fields) for i, asked in enumerate(asking)))
 
 
 def _with_volumes(found: Pairs) -> tuple[Pairs, FrozenMap[str, PersistentVolumeClaim]]:
@@ -98,7 +91,7 @@ def test_every_round_decides_some_kinds_until_all_are() -> None:
 
 def test_pods_that_find_room_on_coming_nodes_leave_their_units_to_those_that_find_none() -> None:
     """Two pods fill a node. Those that are decided could else take the same few places in every round."""
-    counts, state, last = _rounds(_state(_joined(*(_two(i) for i in range(_KINDS)))), most=12)
+    counts, state, last = _rounds(_state(joined(*(_two(i) for i in range(_KINDS)))), most=12)
     assert counts[-1] == _KINDS
     assert counts == sorted(set(counts))
     assert last.work < _TIGHT.work.per_round
@@ -128,7 +121,7 @@ def test_pods_with_volumes_of_their_own_are_kinds_of_their_own_and_all_get_nodes
 @pytest.mark.slow
 def test_hopeless_pods_do_not_hold_up_others_for_ever() -> None:
     """Pods that are never satisfied come back in every round; half of the units are drawn by lot."""
-    counts, *_ = _rounds(_state(_joined(_hopeless(6, priority=1000), _kinds())), most=60)
+    counts, *_ = _rounds(_state(joined(_hopeless(6, priority=1000), _kinds())), most=60)
     assert counts[-1] == _KINDS
 
 
@@ -152,22 +145,22 @@ def test_pods_with_expensive_selectors_do_not_change_that() -> None:
     asking = [
         DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"{nested} && device.driver == 'e{i}'"),)) for i in range(4)
     ]
-    hostile = _joined(*(pairs(1, asked, prefix=f"e{i}-", priority=1000) for i, asked in enumerate(asking)))
-    counts, *_ = _rounds(_state(_joined(hostile, _kinds())), most=60)
+    hostile = joined(*(pairs(1, asked, prefix=f"e{i}-", priority=1000) for i, asked in enumerate(asking)))
+    counts, *_ = _rounds(_state(joined(hostile, _kinds())), most=60)
     assert counts[-1] == _KINDS
 
 
 def test_pods_that_wait_take_room_that_is_found_at_once() -> None:
-    found = _joined(*(pairs(1, gpus(1), prefix=f"z{i}-", cpu=f"{1000 + i}m") for i in range(_KINDS)))
+    found = joined(*(pairs(1, gpus(1), prefix=f"z{i}-", cpu=f"{1000 + i}m") for i in range(_KINDS)))
     result = plan(_state(found, devices=8), policy=_TIGHT)
     assert result.launches == ()
     assert len(result.placements) == _KINDS
 
 
 def test_every_namespace_decides_a_kind_in_its_turn() -> None:
-    parts = [_in(f"team{i}", pairs(1, gpus(4), prefix="z")) for i in range(8)]
+    parts = [in_namespace(f"team{i}", pairs(1, gpus(4), prefix="z")) for i in range(8)]
     policy = replace(_TIGHT, work=replace(_TIGHT.work, per_round=8_000))
-    state = _state(_joined(*parts))
+    state = _state(joined(*parts))
     decided: set[str] = set()
     for number in range(60):
         found = {p.pod for p in plan(state, policy=policy, now=NOW + timedelta(seconds=number)).placements}
@@ -176,16 +169,11 @@ def test_every_namespace_decides_a_kind_in_its_turn() -> None:
     assert len(decided) == 8
 
 
-def _in(namespace: str, found: Pairs) -> Pairs:
-    pods, claims = found
-    return [replace(pod, namespace=namespace) for pod in pods], [replace(c, namespace=namespace) for c in claims]
-
-
 def test_kinds_with_claims_of_their_own_are_decided_completely_or_wait() -> None:
     """If all had an equal share that suffices for none, no plan would ever decide any of them."""
     tight = Policy(work=WorkLimits(per_round=80_000, selectors_per_round=1, per_pod=80_000, hints_per_round=1))
     own = [DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"device.driver != 'h{i}'"),)) for i in range(120)]
-    state = snapshot(*_joined(*(pairs(1, asked, prefix=f"o{i}-") for i, asked in enumerate(own))), pools=(TEAM,))
+    state = snapshot(*joined(*(pairs(1, asked, prefix=f"o{i}-") for i, asked in enumerate(own))), pools=(TEAM,))
     found = plan(state, policy=tight)
     assert 5 <= len(found.placements) <= 12  # there are units for ten kinds
     reasons = [reason for entry in found.left_out for reason in entry.reasons]

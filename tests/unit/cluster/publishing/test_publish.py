@@ -22,7 +22,7 @@ from autoscaler.model.snapshot import Backoff, Snapshot
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.frozen_map import FrozenMap
-from tests.desk import POOL, SPEC, A, Desk, new_desk, planned
+from tests.desk import POOL, SPEC, A, Desk, planned
 
 POD = Pod("default", "a", uid="u-a")
 LEFT = LeftOut(
@@ -34,11 +34,6 @@ LEFT = LeftOut(
 NODE = ProvisionedNode(
     "n1", "gpu", "n1", "b", (A,), Prediction("t", (), "", ""), Phase.LAUNCHED, provider_id="i-1", pods=("default/a",)
 )
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
 
 
 def events(desk: Desk) -> list[tuple[str, str, str]]:

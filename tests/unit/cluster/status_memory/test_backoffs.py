@@ -19,16 +19,11 @@ from providers.errors import (
     ShortageError,
     ThrottledError,
 )
-from tests.desk import A, B, Desk, new_desk
+from tests.desk import A, B, Desk
 
 MINUTE = timedelta(minutes=1)
 SPOT = replace(A, capacity_type=CapacityType.SPOT)
 OTHER_TYPE = replace(A, instance_type="p4d.24xlarge")
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
 
 
 @pytest.mark.parametrize("again", [MINUTE * 0, MINUTE], ids=["at once", "a minute after it was over"])

@@ -17,16 +17,6 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 TYPE = "p5.48xlarge"
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def aws(clock: VirtualClock) -> FakeEc2:
-    return FakeEc2(clock)
-
-
 def into(aws: FakeEc2, reservation: str, count: int = 1, *, market: str = "capacity-block") -> list[dict[str, Any]]:
     answer = aws.client("ec2").run_instances(
         MinCount=1,

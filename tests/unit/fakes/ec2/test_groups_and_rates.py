@@ -16,16 +16,6 @@ from tests.unit.fakes.ec2.account import ZONE, code, image, subnet, template
 TYPE = "p5.48xlarge"
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def aws(clock: VirtualClock) -> FakeEc2:
-    return FakeEc2(clock)
-
-
 def group(aws: FakeEc2, **details: Any) -> Group:
     specification = {"LaunchTemplateId": template(aws, **details.pop("data", {})), "Version": "1"}
     return aws.groups.add("g", specification, [subnet(aws)], **details)

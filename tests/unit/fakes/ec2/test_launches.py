@@ -13,16 +13,6 @@ from tests.fakes.ec2 import CUT_AFTER, SLUGGISH, TIMEOUT_AFTER, TIMEOUT_BEFORE, 
 from tests.unit.fakes.ec2.account import ZONE, code, image, subnet
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-def aws(clock: VirtualClock) -> FakeEc2:
-    return FakeEc2(clock)
-
-
 def run(aws: FakeEc2, count: int = 1, *, minimum: int = 1, zone: str = ZONE, **params: Any) -> list[dict[str, Any]]:
     given = {"ImageId": image(aws), "InstanceType": "p5.48xlarge", "SubnetId": subnet(aws, zone)} | params
     answer = aws.client("ec2").run_instances(MinCount=minimum, MaxCount=count, **given)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.predict import predict
 from instance_catalog.types.instance_type import Accelerator, Fabric, InstanceType, NetworkCard, PciPlacement, RootGroup
 
 PCIE_ONLY = Fabric()
@@ -137,3 +141,8 @@ def trainium(name: str, efa: int) -> InstanceType:
 
 def tpu(chips: int = 8) -> InstanceType:
     return machine("ct6e-standard-8t", TPU_V6E, chips, cloud="gcp", topology="2x4")
+
+
+def slices_of(machine: InstanceType, drivers: str, version: str = "1.36") -> tuple[ResourceSlice, ...]:
+    """The slices that the drivers publish on the machine."""
+    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for(version), node_name="n")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from instance_catalog.drivers.profile import parse_driver_set
-from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.kubernetes.resource_slice import ResourceSlice, RuntimeOnly
-from instance_catalog.prediction.predict import predict, unpredictable
+from instance_catalog.kubernetes.resource_slice import RuntimeOnly
+from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.types.instance_type import Accelerator, InstanceType, PciPlacement
 from tests.unit.instance_catalog.prediction import machines
+from tests.unit.instance_catalog.prediction.machines import slices_of
 
 MI300X = Accelerator(
     key="amd-instinct-mi300x", vendor="AMD", model="MI300X", memory=Quantity.parse("196592Mi"), node_label=None
@@ -21,10 +21,6 @@ V520 = Accelerator(key="amd-v520", vendor="AMD", model="Radeon Pro V520", api_me
 def mi300x(count: int = 8) -> InstanceType:
     places = tuple(PciPlacement(f"0000:{i}c:00.0", f"pci0000:{i}0", i // 4) for i in range(count))
     return machines.machine("mi300x", MI300X, count, cloud="azure", placements=places)
-
-
-def slices_of(machine: InstanceType, drivers: str) -> tuple[ResourceSlice, ...]:
-    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for("1.36"), node_name="n")
 
 
 def test_whole_gpus_are_named_after_card_and_render_node() -> None:

@@ -7,11 +7,12 @@ import pytest
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.kubernetes.profile import profile_for
-from instance_catalog.kubernetes.resource_slice import Device, ListValue, ResourceSlice, RuntimeOnly
-from instance_catalog.prediction.predict import predict, unpredictable
+from instance_catalog.kubernetes.resource_slice import Device, ListValue, RuntimeOnly
+from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets
 from instance_catalog.types.instance_type import CpuTopology, InstanceType, PciPlacement
 from tests.unit.instance_catalog.prediction import machines
+from tests.unit.instance_catalog.prediction.machines import slices_of
 
 NUMA = "resource.kubernetes.io/numaNode"
 ROOT = "resource.kubernetes.io/pcieRoot"
@@ -24,10 +25,6 @@ def server(cpu: CpuTopology) -> InstanceType:
 
 BOTH = server(CpuTopology(sockets=2, numa_nodes=2, threads_per_core=2))
 UNKNOWN = server(CpuTopology())
-
-
-def slices_of(machine: InstanceType, drivers: str) -> tuple[ResourceSlice, ...]:
-    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for("1.36"), node_name="n")
 
 
 def devices_of(machine: InstanceType, drivers: str) -> dict[str, Device]:

@@ -6,10 +6,11 @@ import pytest
 
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.kubernetes.profile import profile_for
-from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
+from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly, Version
 from instance_catalog.prediction.predict import UnpredictableError, predict, unpredictable
 from instance_catalog.types.instance_type import InstanceType
 from tests.unit.instance_catalog.prediction import machines
+from tests.unit.instance_catalog.prediction.machines import slices_of
 
 V1_36 = profile_for("1.36")
 V1_34 = profile_for("1.34")
@@ -19,10 +20,6 @@ GPU_KEYS = {
     "architecture", "brand", "cudaComputeCapability", "cudaDriverVersion", "driverVersion", "productName",
     PCI_BUS_ID, PCIE_ROOT, "type", "uuid", "addressingMode",
 }  # fmt: skip
-
-
-def slices_of(machine: InstanceType, drivers: str, version: str = "1.36") -> tuple[ResourceSlice, ...]:
-    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for(version), node_name="n")
 
 
 def gpus_of(machine: InstanceType, drivers: str) -> tuple[Device, ...]:

@@ -6,19 +6,15 @@ import pytest
 
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
-from instance_catalog.kubernetes.profile import profile_for
-from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice, RuntimeOnly
+from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
 from instance_catalog.prediction.drivers.google_tpu import tpu_generation
 from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
-from instance_catalog.prediction.predict import node_labels, predict, unpredictable
+from instance_catalog.prediction.predict import node_labels, unpredictable
 from instance_catalog.types.instance_type import InstanceType
 from tests.unit.instance_catalog.prediction import machines
+from tests.unit.instance_catalog.prediction.machines import slices_of
 
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
-
-
-def slices_of(machine: InstanceType, drivers: str) -> tuple[ResourceSlice, ...]:
-    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for("1.36"), node_name="n")
 
 
 def devices_of(machine: InstanceType, drivers: str) -> dict[str, Device]:

@@ -9,22 +9,16 @@ import pytest
 from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.planning.demand.demand import pending, pending_pods
-from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.placement.nothing_has import asks_in_vain, no_type_has
-from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
-from autoscaler.planning.policy import Policy
-from autoscaler.planning.work import Ledger
-from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach
 from instance_catalog.types.catalog import Catalog
-from tests.builders import NOW, SMALL, claim, gpus, machine, pod, snapshot
+from tests.builders import SMALL, claim, gpus, machine, pod, snapshot
 from tests.e2e.harness.machines import machine as published
+from tests.unit.planning.placement.packing_inputs import packing_input
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
 NAME = 'device.attributes["gpu.nvidia.com"].productName'
@@ -49,17 +43,9 @@ def _state(expression: str, **fields: object) -> Snapshot:
     return snapshot([pod("p", "c")], [replace(claim("c", request), **fields)])  # type: ignore[arg-type]
 
 
-def _market(state: Snapshot) -> PackingInput:
-    world, policy = World.of(state), Policy()
-    scopes = Scopes.of(state, pending_pods(state), world.extended_resources)
-    classes = classes_of(bundles_of(pending(state, scopes).wanted, state.claims), state)
-    ledger = Ledger.of(classes, policy)
-    return build_packing_input(classes, world, state, CATALOG, scopes=scopes, policy=policy, now=NOW, ledger=ledger)
-
-
 @pytest.mark.parametrize("expression", IN_VAIN)
 def test_no_type_takes_what_asks_in_vain(expression: str) -> None:
-    market = _market(_state(expression))
+    market = packing_input(_state(expression), CATALOG)
     assert asks_in_vain(market, 0)
     assert no_type_has(market, CATALOG, 0)
     assert len(market.shapes) >= 3
@@ -68,14 +54,14 @@ def test_no_type_takes_what_asks_in_vain(expression: str) -> None:
 
 @pytest.mark.parametrize("expression", NOT_IN_VAIN)
 def test_what_may_be_there_is_tried(expression: str) -> None:
-    market = _market(_state(expression))
+    market = packing_input(_state(expression), CATALOG)
     assert not asks_in_vain(market, 0)
     assert not no_type_has(market, CATALOG, 0)
 
 
 def test_a_part_of_a_card_is_no_choice() -> None:
     nameless = replace(SMALL, product_name=None)
-    market = _market(_state(IN_VAIN[0]))
+    market = packing_input(_state(IN_VAIN[0]), CATALOG)
     assert not no_type_has(market, Catalog.of([*CATALOG, machine("nameless", nameless, 1, "4")]), 0)
     part = replace(machine("part", nameless, 1, "4"), accelerator_count=Fraction(1, 2))
     assert no_type_has(market, Catalog.of([*CATALOG, part]), 0)
@@ -84,20 +70,20 @@ def test_a_part_of_a_card_is_no_choice() -> None:
 def test_a_driver_that_the_catalog_describes_may_publish_it() -> None:
     mine = CustomDriver("mine", "mine.example.com", "v1", ())
     described = replace(CATALOG.types["small"], custom_drivers=FrozenMap({"mine": mine}))
-    assert not no_type_has(_market(_state(IN_VAIN[0])), Catalog.of([described]), 0)
+    assert not no_type_has(packing_input(_state(IN_VAIN[0]), CATALOG), Catalog.of([described]), 0)
 
 
 def test_devices_that_every_node_reaches_may_have_it() -> None:
     state = _state(IN_VAIN[0])
     (piece, *_) = published("g6.xlarge", "there").slices
     anywhere = replace(piece, reach=NodeReach(all_nodes=True))
-    assert asks_in_vain(_market(state), 0)
-    with_it = _market(replace(state, slices=(anywhere,)))
+    assert asks_in_vain(packing_input(state, CATALOG), 0)
+    with_it = packing_input(replace(state, slices=(anywhere,)), CATALOG)
     assert not asks_in_vain(with_it, 0)
     assert not no_type_has(with_it, CATALOG, 0)
 
 
 def test_an_allocated_claim_asks_for_nothing_any_more() -> None:
-    market = _market(_state(IN_VAIN[0], allocation=Allocation(())))
+    market = packing_input(_state(IN_VAIN[0], allocation=Allocation(())), CATALOG)
     assert not asks_in_vain(market, 0)
     assert not no_type_has(market, CATALOG, 0)

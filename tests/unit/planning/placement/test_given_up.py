@@ -6,32 +6,18 @@ import pytest
 
 from autoscaler.cel.common.evaluation import Purse
 from autoscaler.model.reason import Code
-from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Unknown, Verdict
-from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.planning.demand.demand import pending, pending_pods
-from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.packing.problem import Budget
-from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
+from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.trial import PackingOracle
-from autoscaler.planning.policy import Policy
-from autoscaler.planning.work import Ledger
-from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
-from tests.builders import NOW, SMALL, claim, gpus, machine, pod, snapshot
+from tests.builders import SMALL, claim, gpus, machine, pod, snapshot
+from tests.unit.planning.placement.packing_inputs import packing_input
 
 CATALOG = Catalog.of([machine("one", SMALL, 1, "1"), machine("two", SMALL, 2, "2"), machine("four", SMALL, 4, "4")])
 STATE = snapshot([pod("p", "c"), pod("q", "d")], [claim("c", gpus(4)), claim("d", gpus(1))])
-
-
-def _market(state: Snapshot) -> PackingInput:
-    world, policy = World.of(state), Policy()
-    scopes = Scopes.of(state, pending_pods(state), world.extended_resources)
-    classes = classes_of(bundles_of(pending(state, scopes).wanted, state.claims), state)
-    ledger = Ledger.of(classes, policy)
-    return build_packing_input(classes, world, state, CATALOG, scopes=scopes, policy=policy, now=NOW, ledger=ledger)
 
 
 def _spend(market: PackingInput, item: int) -> None:
@@ -49,7 +35,7 @@ def _left(market: PackingInput) -> tuple[int, ...]:
 
 
 def test_what_is_given_up_is_asked_once_and_others_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    market = _market(STATE)
+    market = packing_input(STATE, CATALOG)
     item, asked = _four(market), list[tuple[int, int]]()
     first = PackingOracle.verdict
 
@@ -67,7 +53,7 @@ def test_what_is_given_up_is_asked_once_and_others_are_placed(monkeypatch: pytes
 
 
 def test_a_place_that_is_known_is_kept() -> None:
-    market = _market(STATE)
+    market = packing_input(STATE, CATALOG)
     item = _four(market)
     assert sum(_left(market)) == 0
     _spend(market, item)
@@ -82,7 +68,7 @@ def test_a_place_that_is_known_is_kept() -> None:
 
 
 def test_whatever_is_asked_of_it_has_one_answer() -> None:
-    market = _market(STATE)
+    market = packing_input(STATE, CATALOG)
     item = _four(market)
     _spend(market, item)
     found = [market.trials.verdict(shape, item) for shape in range(len(market.shapes))]
@@ -94,7 +80,7 @@ def test_whatever_is_asked_of_it_has_one_answer() -> None:
 def test_answers_serve_all_of_a_kin_but_not_what_one_cannot_pay() -> None:
     """Equal claims, other amounts: what is refused to who has spent its share is not refused to others."""
     state = snapshot([pod("p", "c"), pod("q", "d", cpu="2")], [claim("c", gpus(1)), claim("d", gpus(1))])
-    market = _market(state)
+    market = packing_input(state, CATALOG)
     spent, other = _four(market), 1 - _four(market)
     assert market.trials.kin(spent) == market.trials.kin(other)
     _spend(market, spent)
@@ -105,7 +91,7 @@ def test_answers_serve_all_of_a_kin_but_not_what_one_cannot_pay() -> None:
 
 def test_who_selects_other_nodes_is_no_kin() -> None:
     tolerating = pod("q", "d", node_selector=FrozenMap({labels.INSTANCE_TYPE: "four"}))
-    market = _market(snapshot([pod("p", "c"), tolerating], [claim("c", gpus(1)), claim("d", gpus(1))]))
+    market = packing_input(snapshot([pod("p", "c"), tolerating], [claim("c", gpus(1)), claim("d", gpus(1))]), CATALOG)
     anywhere = _four(market)
     names = [shape.candidate.instance_type.name for shape in market.shapes]
     assert {names[s] for s in range(len(names)) if market.trials.fits(s, anywhere)} == {"one", "two", "four"}
@@ -116,7 +102,7 @@ def test_a_reason_names_the_pod_that_it_is_about() -> None:
     """A verdict of a kin is shared, its reasons for people are not; amounts come before claims."""
     claims = {"p": claim("c", gpus(5)), "q": claim("d", gpus(5)), "r": claim("e", gpus(5))}
     pods = [pod(name, wanted.name, cpu={"p": "9999", "q": "1", "r": "2"}[name]) for name, wanted in claims.items()]
-    market = _market(snapshot(pods, claims.values()))
+    market = packing_input(snapshot(pods, claims.values()), CATALOG)
     asked = {found.sample.pods[0].name: item for item, found in enumerate(market.classes)}
     for shape in range(len(market.shapes)):
         for name in "rqp":
@@ -129,7 +115,7 @@ def test_a_reason_names_the_pod_that_it_is_about() -> None:
 
 def test_who_lacks_room_is_not_told_what_its_kin_is_told() -> None:
     claims = [claim("c", gpus(1)), claim("d", gpus(1))]
-    market = _market(snapshot([pod("p", "c", cpu="9999"), pod("q", "d")], claims))
+    market = packing_input(snapshot([pod("p", "c", cpu="9999"), pod("q", "d")], claims), CATALOG)
     for item, found in sorted(enumerate(market.classes), key=lambda entry: entry[1].sample.pods[0].name, reverse=True):
         fits = [market.trials.fits(shape, item) for shape in range(len(market.shapes))]
         puts = [market.trials.put(market.trials.empty(shape), item) for shape in range(len(market.shapes))]

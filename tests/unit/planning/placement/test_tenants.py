@@ -20,7 +20,6 @@ from autoscaler.model.resource_claim import (
     DistinctAttribute,
     FirstAvailable,
     MatchAttribute,
-    ResourceClaim,
 )
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.scheduling import pod_filters
@@ -31,9 +30,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
-from tests.builders import TEAM, claim, gpus, pairs, plan, pod, snapshot
-
-Pairs = tuple[list[Pod], list[ResourceClaim]]
+from tests.builders import TEAM, Pairs, claim, gpus, joined, pairs, plan, pod, snapshot
 
 ORDINARY: Final = pairs(20, gpus(), prefix="o", cpu="4", created=100.0)
 POOL: Final = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a", "us-east-1b")),))
@@ -48,12 +45,8 @@ def _hostile(found: Pairs, namespace: str = "hostile") -> Pairs:
     return [replace(p, namespace=namespace) for p in pods], [replace(c, namespace=namespace) for c in claims]
 
 
-def _joined(*parts: Pairs) -> Pairs:
-    return [p for pods, _ in parts for p in pods], [c for _, claims in parts for c in claims]
-
-
 def _plan(*parts: Pairs) -> Plan:
-    return plan(snapshot(*_joined(*parts), pools=(POOL,)), policy=Policy(work=WORK))
+    return plan(snapshot(*joined(*parts), pools=(POOL,)), policy=Policy(work=WORK))
 
 
 def _asking(expression: str, name: str = "gpu") -> DeviceRequest:
@@ -70,7 +63,7 @@ def _many_claims(count: int) -> Pairs:
 
 
 def _selectors(count: int, expression: str) -> Pairs:
-    return _joined(*(pairs(1, _asking(expression % number), prefix=f"h{number}-") for number in range(count)))
+    return joined(*(pairs(1, _asking(expression % number), prefix=f"h{number}-") for number in range(count)))
 
 
 def _constrained(count: int, requests: int) -> Pairs:
@@ -79,7 +72,7 @@ def _constrained(count: int, requests: int) -> Pairs:
     chain: list[Constraint] = [MatchAttribute(_PRODUCT, (f"r{n}", f"r{n + 1}")) for n in range(requests - 1)]
     chain.append(DistinctAttribute(_PRODUCT, ("r0", f"r{requests - 1}")))
     found = (pairs(1, *asked, prefix=f"h{number}-", cpu=f"{100 + number}m") for number in range(count))
-    pods, claims = _joined(*found)
+    pods, claims = joined(*found)
     return pods, [replace(each, constraints=tuple(chain)) for each in claims]
 
 
@@ -89,7 +82,7 @@ def _alternatives(count: int) -> Pairs:
         FirstAvailable(f"r{r}", tuple(_asking(f"device.driver != 'd{r}-{s}'", f"s{s}") for s in range(8)))
         for r in range(32)
     ]
-    pods, claims = _joined(*(pairs(1, *asked, prefix=f"h{n}-", cpu=f"{100 + n}m") for n in range(count)))
+    pods, claims = joined(*(pairs(1, *asked, prefix=f"h{n}-", cpu=f"{100 + n}m") for n in range(count)))
     return pods, [replace(each, constraints=(MatchAttribute(_UUID),)) for each in claims]
 
 
@@ -225,7 +218,7 @@ def test_running_pods_are_read_once_for_a_pod_that_looks_for_some(field: str, mo
 
 def test_one_pod_that_looks_at_others_does_not_make_all_pods_cost_more() -> None:
     """It made every pod of every tenant be decided as a whole: 35 times the work. What follows on its node is."""
-    different = _joined(*(pairs(1, gpus(), prefix=f"o{number}-", cpu=f"{1000 + number}m") for number in range(30)))
+    different = joined(*(pairs(1, gpus(), prefix=f"o{number}-", cpu=f"{1000 + number}m") for number in range(30)))
     none = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("none",)),)), labels.ZONE)
     hostile = _hostile(_each(1, lambda p: replace(p, pod_anti_affinity=(none,))))
     without, alone = _plan(different), _plan(hostile)
@@ -239,7 +232,7 @@ def _keeping_apart(number: int) -> Pairs:
         (one,), claims = pairs(1, gpus(), prefix=f"h{index}-", cpu=f"{100 + index}m")
         term = PodAffinityTerm(LabelSelector((Requirement("app", "In", (f"a{index}",)),)), labels.HOSTNAME)
         found.append(([replace(one, pod_anti_affinity=(term,))], claims))
-    return _joined(*found)
+    return joined(*found)
 
 
 def test_full_machines_are_not_asked_about_pods_that_look_at_others() -> None:
@@ -264,7 +257,7 @@ def test_what_running_pods_keep_away_depends_on_labels(first: str) -> None:
     running = pod("r", node_name="n", phase="Running", pod_anti_affinity=(away,))
     found = [pairs(2, gpus(), prefix=app, labels=FrozenMap({"app": app})) for app in sorted("xy", key=first.__ne__)]
     pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a",)),))
-    pods, claims = _joined(*found)
+    pods, claims = joined(*found)
     result = plan(snapshot([running, *pods], claims, pools=(pool,), nodes=(_node("n"),)))
     assert _placed(result, "default") == {"default/y00", "default/y01"}
 

@@ -15,13 +15,8 @@ from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
 from providers.contract import TAG_CLUSTER, InstanceState
 from providers.errors import PermissionDeniedError, TokenReusedError
-from tests.aws import CLUSTER, Rig, WrittenGroups, catalog, in_reservation, request
+from tests.aws import CLUSTER, Rig, WrittenGroups, catalog, in_reservation, request, running
 from tests.fakes.ec2 import refused
-
-
-def machines(rig: Rig) -> list[Any]:
-    """Those that cost money, as the fake keeps them."""
-    return rig.fake.account.alive()
 
 
 def groups_of(rig: Rig) -> AwsNodeGroups:
@@ -33,12 +28,12 @@ def test_a_machine_of_another_cluster_stays(by_groups: bool) -> None:
     rig = Rig()
     (launched,) = rig.provider.launch(request()).instances
     rig.settle()
-    machines(rig)[0].tags[TAG_CLUSTER] = "99999999-2222-3333-4444-555555555555"
-    machines(rig)[0].tags[GROUP_TAG] = "members"
+    running(rig)[0].tags[TAG_CLUSTER] = "99999999-2222-3333-4444-555555555555"
+    running(rig)[0].tags[GROUP_TAG] = "members"
     provider = groups_of(rig) if by_groups else rig.provider
     answer = provider.terminate((launched.id,))
     assert isinstance(answer.failures[launched.id], PermissionDeniedError)
-    assert [machine.id for machine in machines(rig)] == [launched.id]
+    assert [machine.id for machine in running(rig)] == [launched.id]
 
 
 def test_a_machine_that_no_launch_started_is_neither_listed_nor_ended() -> None:
@@ -46,11 +41,11 @@ def test_a_machine_that_no_launch_started_is_neither_listed_nor_ended() -> None:
     rig = Rig()
     (launched,) = rig.provider.launch(request()).instances
     rig.settle()
-    del machines(rig)[0].tags[labels.LAUNCH_TOKEN]
+    del running(rig)[0].tags[labels.LAUNCH_TOKEN]
     assert rig.provider.describe({TAG_CLUSTER: CLUSTER}).instances == ()
     answer = rig.provider.terminate((launched.id,))
     assert isinstance(answer.failures[launched.id], PermissionDeniedError)
-    assert [machine.id for machine in machines(rig)] == [launched.id]
+    assert [machine.id for machine in running(rig)] == [launched.id]
 
 
 def test_one_machine_that_is_gone_keeps_no_other_running() -> None:
@@ -60,7 +55,7 @@ def test_one_machine_that_is_gone_keeps_no_other_running() -> None:
     rig.fake.faults.inject("TerminateInstances", refused("InvalidInstanceID.NotFound"))
     answer = rig.provider.terminate(tuple(machine.id for machine in launched))
     assert sorted(answer.terminating) == sorted(machine.id for machine in launched)
-    assert machines(rig) == []
+    assert running(rig) == []
 
 
 def test_machines_of_a_token_that_was_used_otherwise_are_not_adopted() -> None:
@@ -69,7 +64,7 @@ def test_machines_of_a_token_that_was_used_otherwise_are_not_adopted() -> None:
     rig.settle()
     with pytest.raises(TokenReusedError):
         rig.provider.launch(request("a", "b"))
-    assert len(machines(rig)) == 1
+    assert len(running(rig)) == 1
 
 
 def test_a_repetition_gives_nodes_the_same_machines_whatever_the_order_of_the_answer(

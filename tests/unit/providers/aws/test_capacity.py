@@ -11,12 +11,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import RECLAIM_LEADS, Kind
 from providers.contract import LaunchForm
-from tests.aws import Rig, in_reservation, request
-
-
-def launched(rig: Rig) -> list[Any]:
-    """The machines EC2 runs, as the fake keeps them."""
-    return rig.fake.account.alive()
+from tests.aws import Rig, in_reservation, request, running
 
 
 @pytest.mark.parametrize("minimum", [pytest.param(1, id="fleet"), pytest.param(2, id="gang")])
@@ -26,7 +21,7 @@ def test_a_reservation_is_named(minimum: int, interruptible: bool) -> None:
     offering = in_reservation(rig, interruptible=interruptible)
     answer = rig.provider.launch(request("a", "b", offerings=(offering,), minimum=minimum))
     assert [instance.offering for instance in answer.instances] == [offering, offering]
-    assert {machine.reservation for machine in launched(rig)} == {offering.reservation}
+    assert {machine.reservation for machine in running(rig)} == {offering.reservation}
     described = rig.provider.describe({"foreslice.dev/launch-batch": "b1"}).instances
     assert {instance.offering for instance in described} == {offering}
 
@@ -37,7 +32,7 @@ def test_a_capacity_block_may_name_an_on_demand_reservation() -> None:
     offering = replace(in_reservation(rig), capacity_type=CapacityType.CAPACITY_BLOCK)
     answer = rig.provider.launch(request("a", "b", offerings=(offering,)))
     assert not answer.failures
-    assert {machine.reservation for machine in launched(rig)} == {offering.reservation}
+    assert {machine.reservation for machine in running(rig)} == {offering.reservation}
     assert [instance.offering for instance in answer.instances] == [offering, offering]
     described = rig.provider.describe({"foreslice.dev/launch-batch": "b1"}).instances
     assert {instance.offering for instance in described} == {offering}

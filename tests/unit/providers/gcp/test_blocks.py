@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import OfferingKey, Reservation, ReservationState
+from providers.contract import OfferingKey, ReservationState
 from providers.errors import NotInGroupsError, ReservationExhaustedError
 from tests.fakes.gce.holdings import Block, SubBlock
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
-from tests.gcp import A3, ZONE, Rig, request
+from tests.gcp import A3, ZONE, Rig, read, request
 
 DAY = timedelta(days=1)
 HALF = "/reservationBlocks/b1"
@@ -32,12 +32,6 @@ def held(
     blocks = (Block("b1", first), Block("b2", (SubBlock("s1", 4),)))
     offering = rig.hold(count=10, starts_in=starts_in, lasts=DAY, part=part, blocks=blocks, **more)
     return rig, offering
-
-
-def read(rig: Rig, offering: OfferingKey) -> Reservation:
-    """The part, read anew."""
-    rig.restart()
-    return next(one for one in rig.provider.reservations() if one.id == offering.reservation)
 
 
 @pytest.mark.parametrize(("part", "hosts"), [(HALF, 6), (RACK, 3)])

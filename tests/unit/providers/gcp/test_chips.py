@@ -10,14 +10,14 @@ from google.cloud import compute_v1
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import OfferingKey, Reservation, ReservationState
+from providers.contract import OfferingKey, ReservationState
 from providers.errors import NotInGroupsError, ReservationExhaustedError
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.node_template.tpu import chips_of
 from providers.gcp.reserved.chips import SOLD, family_of
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Group
-from tests.gcp import ZONE, Rig, request, whole
+from tests.gcp import ZONE, Rig, read, request, whole
 
 DAY = timedelta(days=1)
 V6E_8 = "ct6e-standard-8t"
@@ -29,12 +29,6 @@ def held(
     """TPU capacity in calendar mode, and a group that starts machines of eight chips in it."""
     rig = Rig(behaviour)
     return rig, rig.hold(starts_in=starts_in, lasts=DAY, of=V6E_8, chips=chips, **more)
-
-
-def read(rig: Rig, offering: OfferingKey) -> Reservation:
-    """The reservation, read anew."""
-    rig.restart()
-    return next(one for one in rig.provider.reservations() if one.id == offering.reservation)
 
 
 def another_group(rig: Rig, machine_type: str) -> None:

@@ -10,7 +10,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_BLOCK as BLOCK
 from instance_catalog.kubernetes.labels import GCE_TOPOLOGY_SUBBLOCK as SUBBLOCK
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import LaunchAnswer, OfferingKey, TemplateStatus
+from providers.contract import LaunchAnswer, OfferingKey
 from providers.errors import TemplateError
 from providers.gcp.node_template.placement import shared_labels
 from providers.gcp.node_template.template import GroupRef
@@ -19,7 +19,7 @@ from tests.fakes.gce.errors import CUT_BEFORE, refused
 from tests.fakes.gce.gke import NodePool
 from tests.fakes.gce.holdings import Holding
 from tests.fakes.gce.state import PROJECT, Group
-from tests.gcp import A3, ZONE, Rig, request
+from tests.gcp import A3, ZONE, Rig, request, status
 
 RIGHT = {"type_": "HIGH_THROUGHPUT", "accelerator_topology": "1x72"}
 A4X = OfferingKey("a4x-highgpu-4g", ZONE, CapacityType.CAPACITY_BLOCK, f"zones/{ZONE}/futureReservations/rack")
@@ -68,12 +68,6 @@ def launch(rig: Rig, batch: str, count: int, *, minimum: int = 1) -> LaunchAnswe
 def sizes(rig: Rig) -> list[int]:
     found = (group(rig, number) for number in range(9) if (ZONE, name(number)) in rig.fake.project.groups)
     return [len(one.members) for one in found]
-
-
-def status(rig: Rig) -> TemplateStatus:
-    rig.restart()
-    (found,) = rig.provider.template_statuses()
-    return found
 
 
 def test_the_machines_of_a_gang_are_in_one_group_whatever_has_to_be_skipped() -> None:

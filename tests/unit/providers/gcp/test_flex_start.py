@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from instance_catalog.dataclass import replace
-from providers.contract import LaunchAnswer, LaunchRequest, describe_all
-from providers.errors import AmbiguousError, NotInGroupsError, WaitingError
-from tests.gcp import FLEX, Rig, request
+from providers.contract import describe_all
+from providers.errors import NotInGroupsError, WaitingError
+from tests.gcp import FLEX, Rig, outcome, request
 
 LASTS = timedelta(hours=2)
 
@@ -20,15 +20,6 @@ def flex_rig(stock: int = 9, *, tried: bool = True) -> Rig:
     rig.flex(lasts=LASTS, tried=tried)
     rig.fake.project.stock[rig.key(FLEX)] = stock
     return rig
-
-
-def started(rig: Rig, asked: LaunchRequest) -> LaunchAnswer:
-    for _ in range(20):
-        try:
-            return rig.provider.launch(asked)
-        except (WaitingError, AmbiguousError):
-            rig.advance(timedelta(minutes=1))
-    raise AssertionError("it never comes to an end")
 
 
 def test_one_machine_waits_for_capacity_and_runs_for_its_duration() -> None:
@@ -41,14 +32,14 @@ def test_one_machine_waits_for_capacity_and_runs_for_its_duration() -> None:
     rig.advance(timedelta(days=3))
     assert (rig.provider.waits(asked), len(rig.fake.project.machines)) == (True, 0)
     rig.fake.project.stock[rig.key(FLEX)] = 1
-    (machine,) = started(rig, asked).instances
+    (machine,) = outcome(rig, asked).instances
     assert machine.offering == FLEX
     assert (rig.fake.calls["resizeRequests.insert"], rig.fake.calls["createInstances"]) == (1, 0)
 
 
 def test_the_end_of_the_run_is_announced_from_the_start_and_leaves_nothing() -> None:
     rig = flex_rig()
-    started(rig, request("a", offerings=(FLEX,)))
+    outcome(rig, request("a", offerings=(FLEX,)))
     rig.settle()
     (seen,) = describe_all(rig.provider, {})
     (machine,) = rig.fake.project.machines.values()

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from instance_catalog.dataclass import replace
-from providers.contract import LaunchAnswer, LaunchRequest
+from providers.contract import LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, ShortageError, WaitingError
 from providers.gcp.errors import GroupRefusedError
 from providers.gcp.node_template.template import GroupTemplate
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
-from tests.gcp import A2, A3, Rig, request
+from tests.gcp import A2, A3, Rig, outcome, request
 
 LOST = pytest.mark.parametrize("fault", [CUT_BEFORE, CUT_AFTER, Fault(ApiError(500, "internalError"), effect=True)])
 
@@ -35,15 +35,6 @@ def held(rig: Rig) -> LaunchRequest:
         rig.provider.launch(asked)
     rig.advance(timedelta(minutes=1))
     return asked
-
-
-def outcome(rig: Rig, asked: LaunchRequest) -> LaunchAnswer:
-    for _ in range(20):
-        try:
-            return rig.provider.launch(asked)
-        except (WaitingError, AmbiguousError):
-            rig.advance(timedelta(minutes=1))
-    raise AssertionError("it never comes to an end")
 
 
 def machines(rig: Rig) -> int:

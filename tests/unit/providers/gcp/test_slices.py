@@ -12,14 +12,14 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import ANY_ZONE
-from providers.contract import TAG_BATCH, LaunchAnswer, LaunchRequest
+from providers.contract import TAG_BATCH, LaunchRequest
 from providers.errors import AmbiguousError, CapacityError, RefusedError, WaitingError
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.trial import Trial, cluster_of_trials
 from providers.registered import Room
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, ApiError, Fault, LateError, refused
-from tests.gcp import CLUSTER, V6E, ZONE, Rig, Written, gcp, request, whole
+from tests.gcp import CLUSTER, V6E, ZONE, Rig, Written, gcp, outcome, request, whole
 
 LOST = pytest.mark.parametrize("fault", [CUT_BEFORE, CUT_AFTER, Fault(ApiError(500, "internalError"), effect=True)])
 
@@ -29,15 +29,6 @@ def rig_with(slices: int = 1, *, stock: int = 99) -> Rig:
     rig.slices(slices)
     rig.fake.project.stock[rig.key(V6E)] = stock
     return rig
-
-
-def outcome(rig: Rig, asked: LaunchRequest) -> LaunchAnswer:
-    for _ in range(20):
-        try:
-            return rig.provider.launch(asked)
-        except (WaitingError, AmbiguousError):
-            rig.advance(timedelta(minutes=1))
-    raise AssertionError("it never comes to an end")
 
 
 def running(rig: Rig) -> dict[str, int]:

@@ -7,22 +7,16 @@ from datetime import timedelta
 import pytest
 
 from instance_catalog.dataclass import replace
-from providers.contract import OfferingKey, TemplateStatus
+from providers.contract import OfferingKey
 from providers.errors import TemplateError
 from providers.gcp.node_template.template import GroupRef
 from tests.fakes.gce.gke import TPU_LABELS, NodePool
 from tests.fakes.gce.state import NUMBER, PROJECT, Group
-from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request
+from tests.gcp import A2, A3, A3_SPOT, ZONE, Rig, request, status
 
 REGION = f"projects/{PROJECT}/regions/us-central1"
 PLACE = "--cluster c1 --location us-central1 --project gpu-project"
 OF = f"h100 {PLACE}"
-
-
-def status(rig: Rig) -> TemplateStatus:
-    rig.restart()
-    (found,) = rig.provider.template_statuses()
-    return found
 
 
 def test_a_template_that_is_right() -> None:

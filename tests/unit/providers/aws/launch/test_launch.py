@@ -25,15 +25,10 @@ from providers.errors import (
     TemplateError,
     UnknownRefusalError,
 )
-from tests.aws import P4, P5, PARAMETER, Rig, in_reservation, request
+from tests.aws import P4, P5, PARAMETER, Rig, in_reservation, request, running
 from tests.fakes.ec2 import INTERNAL_ERROR_AFTER, refused
 
 ANYWHERE = replace(P5, zone="any")
-
-
-def launched(rig: Rig) -> list[Any]:
-    """The machines EC2 runs, as the fake keeps them."""
-    return rig.fake.account.alive()
 
 
 # --- the call ------------------------------------------------------------------------------------------------------
@@ -65,7 +60,7 @@ def test_a_hundred_nodes_are_one_call() -> None:
 def test_machines_are_owned_and_traceable_from_the_first_moment() -> None:
     rig = Rig()
     rig.provider.launch(request())
-    (machine,) = launched(rig)
+    (machine,) = running(rig)
     tags = machine.tags
     assert tags["foreslice.dev/cluster"] == "11111111-2222-3333-4444-555555555555"
     assert (tags["foreslice.dev/pool"], tags["foreslice.dev/launch-batch"]) == ("gpu", "b1")
@@ -77,7 +72,7 @@ def test_a_template_cannot_take_ownership_away() -> None:
     rig = Rig()
     rig.write(tags=FrozenMap({"foreslice.dev/cluster": "other", "team": "x"}))
     rig.provider.launch(request())
-    (machine,) = launched(rig)
+    (machine,) = running(rig)
     assert machine.tags["foreslice.dev/cluster"] == "11111111-2222-3333-4444-555555555555"
     assert machine.tags["team"] == "x"
 
@@ -86,7 +81,7 @@ def test_instance_metadata_needs_a_session_and_volumes_are_encrypted() -> None:
     rig = Rig()
     rig.write(volumes=(Volume("/dev/xvda", 200, snapshot="snap-0a1b2c3d4e5f60718", throughput=500),))
     rig.provider.launch(request())
-    (machine,) = launched(rig)
+    (machine,) = running(rig)
     assert machine.order.launch["MetadataOptions"]["HttpTokens"] == "required"
     (mapping,) = machine.order.launch["BlockDeviceMappings"]
     assert mapping["Ebs"]["Encrypted"] is True
@@ -113,7 +108,7 @@ def test_efa_has_an_interface_on_every_card(
     rig.write(interfaces=interfaces)
     offering = replace(P5, instance_type=instance_type)
     rig.provider.launch(request("a", "b", offerings=(offering,), minimum=minimum))
-    found = launched(rig)[0].order.launch["NetworkInterfaces"]
+    found = running(rig)[0].order.launch["NetworkInterfaces"]
     assert [one["InterfaceType"] for one in found] == kinds
     assert [one["NetworkCardIndex"] for one in found] == list(range(len(kinds)))
     assert {one["Groups"][0] for one in found} == {"sg-0123456789abcdef0"}
@@ -167,7 +162,7 @@ def test_a_wrong_template_is_the_templates_fault(change: dict[str, Any], kind: t
         rig.provider.launch(request())
     assert isinstance(caught.value, ProviderError)
     assert caught.value.next_step
-    assert launched(rig) == []
+    assert running(rig) == []
 
 
 def test_a_block_in_a_zone_without_subnet() -> None:
@@ -232,7 +227,7 @@ def test_a_fault_after_the_effect_is_ambiguous_and_resolved_by_repeating() -> No
         rig.provider.launch(asked)
     rig.restart()
     assert len(rig.provider.launch(asked).instances) == 2
-    assert len(launched(rig)) == 2
+    assert len(running(rig)) == 2
 
 
 def test_an_unknown_code_of_a_4xx_answer_is_a_refusal_of_the_offering() -> None:
@@ -272,10 +267,10 @@ def test_what_the_parameter_named_first_stays() -> None:
     rig.restart()
     # Other labels make another version, of the same image.
     rig.provider.launch(request(batch="b2", labels=FrozenMap({"team": "x"})))
-    assert len({machine.order.image for machine in launched(rig)}) == 1
+    assert len({machine.order.image for machine in running(rig)}) == 1
     rig.write(image=Image(parameter=PARAMETER, follow=True))
     rig.provider.launch(request(batch="b3"))
-    assert newer in {machine.order.image for machine in launched(rig)}
+    assert newer in {machine.order.image for machine in running(rig)}
 
 
 def test_a_deleted_launch_template_is_made_again_once() -> None:
@@ -295,4 +290,4 @@ def test_a_template_that_changed_during_a_lost_answer_does_not_double() -> None:
     rig.restart()
     answer = rig.provider.launch(request("a", "b"))
     assert [instance.node for instance in answer.instances] == ["a", "b"]
-    assert len(launched(rig)) == 2
+    assert len(running(rig)) == 2

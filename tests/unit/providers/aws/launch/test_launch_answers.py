@@ -10,16 +10,11 @@ import pytest
 from instance_catalog.dataclass import replace
 from providers.aws.node_template.network import Network
 from providers.errors import AddressesExhaustedError, AmbiguousError, QuotaError
-from tests.aws import CLUSTER, OWNED, P4, P5, TEMPLATE, Rig, request
+from tests.aws import CLUSTER, OWNED, P4, P5, TEMPLATE, Rig, request, running
 from tests.fakes.ec2 import PROMPT, refused
 from tests.fakes.ec2.geography import Subnet
 
 ANYWHERE = replace(P5, zone="any")
-
-
-def launched(rig: Rig) -> list[Any]:
-    """The machines EC2 runs, as the fake keeps them."""
-    return rig.fake.account.alive()
 
 
 # --- subnets -------------------------------------------------------------------------------------------------------
@@ -47,7 +42,7 @@ def test_the_subnet_with_most_free_addresses_is_taken() -> None:
     roomy = second_subnet(rig, addresses=4091)
     rig.provider.launch(request("a"))
     rig.provider.launch(request("b", "c", batch="b2", minimum=2))
-    assert {machine.order.subnet for machine in launched(rig)} == {roomy}
+    assert {machine.order.subnet for machine in running(rig)} == {roomy}
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["room", "full"])
@@ -62,7 +57,7 @@ def test_a_private_subnet_is_taken_before_a_public_one(full: bool) -> None:
         assert not rig.provider.launch(request("a")).instances
     rig.provider.launch(request("b", batch="b2"))
     rig.provider.launch(request("c", "d", batch="b3", minimum=2))
-    assert {machine.order.subnet for machine in launched(rig)} == {first.id if full else private}
+    assert {machine.order.subnet for machine in running(rig)} == {first.id if full else private}
 
 
 def test_a_repetition_names_the_same_subnet_although_machines_came_and_went() -> None:
@@ -92,7 +87,7 @@ def test_after_a_full_subnet_the_next_launch_takes_another(minimum: int) -> None
     assert [type(failure.error) for failure in failed.failures] == [AddressesExhaustedError]
     first.addresses = 4091  # EC2's count may be old
     answer = rig.provider.launch(request("d", "e", batch="b3", minimum=minimum))
-    assert {machine.order.subnet for machine in launched(rig)[1:]} == {other}
+    assert {machine.order.subnet for machine in running(rig)[1:]} == {other}
     assert len(answer.instances) == 2
 
 
@@ -121,7 +116,7 @@ def test_machines_that_cannot_be_placed_yet_are_found_by_the_same_call_later() -
         rig.provider.launch(request(offerings=(P5, P4)))
     rig.clock.advance(timedelta(seconds=31))
     assert len(rig.provider.launch(request(offerings=(P5, P4))).instances) == 1
-    assert len(launched(rig)) == 1
+    assert len(running(rig)) == 1
 
 
 def test_machines_of_a_call_for_one_type_in_one_zone_need_not_be_described() -> None:

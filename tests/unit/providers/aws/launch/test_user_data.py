@@ -17,16 +17,11 @@ from providers.aws.node_template.template import Cluster, UserData
 from providers.errors import (
     TemplateError,
 )
-from tests.aws import TEMPLATE, Rig, request
-
-
-def launched(rig: Rig) -> list[Any]:
-    """The machines EC2 runs, as the fake keeps them."""
-    return rig.fake.account.alive()
+from tests.aws import TEMPLATE, Rig, request, running
 
 
 def user_data(rig: Rig) -> str:
-    (machine,) = launched(rig)
+    (machine,) = running(rig)
     return base64.b64decode(machine.order.launch["UserData"]).decode()
 
 
@@ -69,7 +64,7 @@ def test_what_the_template_leaves_out_is_asked_of_eks() -> None:
     rig.provider.launch(request(batch="b1"))
     rig.provider.launch(request(batch="b2"))
     assert rig.fake.calls["DescribeCluster"] == 1
-    encoded = launched(rig)[0].order.launch["UserData"]
+    encoded = running(rig)[0].order.launch["UserData"]
     assert "gr7.us-east-1.eks.amazonaws.com" in base64.b64decode(encoded).decode()
 
 
@@ -171,7 +166,7 @@ def test_machines_of_an_ipv6_cluster_have_an_ipv6_address() -> None:
     rig = Rig()
     rig.write(cluster=Cluster("test", "https://example.eks.amazonaws.com", "Q0E=", "fd30:1c53:5f8a::/108"))
     rig.provider.launch(request())
-    (machine,) = launched(rig)
+    (machine,) = running(rig)
     first, *others = machine.order.launch["NetworkInterfaces"]
     assert (first["Ipv6AddressCount"], first["PrimaryIpv6"]) == (1, True)
     assert not any("Ipv6AddressCount" in other for other in others)
