@@ -12,7 +12,6 @@ from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
-from autoscaler.manifests.images import warn_of_images
 from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.merged import merged
@@ -30,6 +29,8 @@ from autoscaler.manifests.references import (
 from autoscaler.manifests.removed import parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
+from autoscaler.manifests.unfilled.images import warn_of_images
+from autoscaler.manifests.unfilled.variables import with_variables
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
@@ -147,13 +148,20 @@ def load(
         problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
     return Loaded(
         snapshot=assemble(manifests, decided),
-        # A template that is read for two purposes has each of its mistakes twice.
-        problems=tuple(dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))),
+        problems=_in_order(problems, read),
         context=context,
         documents=tuple(found.document for found in objects),
         overlays=tuple(manifests.overlays),
         node_templates=tuple(manifests.node_templates),
     )
+
+
+def _in_order(
+    problems: Sequence[Diagnostic], read: Sequence[Document | EmptyList | Diagnostic]
+) -> tuple[Diagnostic, ...]:
+    """By file and line, each once: a template that is read for two purposes has each of its mistakes twice."""
+    once = dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))
+    return tuple(with_variables(list(once), (one for one in read if isinstance(one, Document))))
 
 
 def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | Diagnostic]:

@@ -14,6 +14,7 @@ import yaml
 
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
+from autoscaler.manifests.unfilled.variables import naming, variables_of_text
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.files.yaml_text import child, line_below
@@ -209,7 +210,7 @@ def _next_step(text: str, line: int) -> str:
     # The parser finds out a line later that a bare ${NAME} is no field. One within a text is the shell's.
     near = text.splitlines()[max(0, line - 2) : line]
     if any(_VARIABLE.fullmatch(one) or _FLOW_VARIABLE.search(one) for one in near):
-        return UNREPLACED
+        return UNREPLACED + naming(variables_of_text(text))
     for one in near:
         if found := _BRACKETS.search(one):
             return f"{found[1]} looks like a placeholder: write what belongs there, or put the whole value in quotes"
