@@ -7,6 +7,8 @@ share. Names and labels of the pods are those of the controllers.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, job_pods, suspended
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
@@ -42,9 +44,12 @@ def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
         policy = gang_policy.choice("policy", (_WHOLE, _PER_JOB), _WHOLE)
         # Of Volcano, where the JobSet is made of a TrainJob.
         unknown = (*gang_policy.unsupported("networkTopology"), *gang_policy.unread())
-    name, found = workload.metadata.name, Expansion()
+    name, found, asking = workload.metadata.name, Expansion(), set[str]()
     for entry in spec.children("replicatedJobs"):
         made = _replicated_job(entry, workload, grouped=bool(policy))
+        if any(map(_asks_for_devices, made.pods)):
+            _warn_of_order(entry, asking)
+            asking.add(entry.text("name"))
         found += _as_gang(made, workload, f"{name}-{entry.text('name')}") if policy == _PER_JOB else made
     if policy == _WHOLE:
         found = _as_gang(found, workload, name)
@@ -54,6 +59,22 @@ def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
         found = Expansion()
     spec.unread()
     return found
+
+
+def _asks_for_devices(pod: Pod) -> bool:
+    return bool(pod.claims) or any("/" in name for container in pod.containers for name in container.requests)
+
+
+def _warn_of_order(entry: Fields, asking: Container[str]) -> None:
+    """Of one whose pods use devices only after those of another have ended; `asking` are the others with devices."""
+    for other in entry.children("dependsOn"):
+        name = other.text("name")
+        if other.text("status") == "Complete" and name in asking:
+            entry.warn(
+                "dependsOn",
+                f"its pods start when those of {name} have ended, and the plan has devices for both at once",
+                f"to see what it needs by itself, plan without the replicated job {name}",
+            )
 
 
 def _replicated_job(entry: Fields, workload: Workload, *, grouped: bool) -> Expansion:

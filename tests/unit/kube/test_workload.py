@@ -196,6 +196,29 @@ def test_exclusive_topology_inside_a_larger_gang_is_not_supported() -> None:
     assert all(pod.unsupported for pod in found.pods)
 
 
+def test_an_unknown_field_of_a_gang_policy_is_not_ignored() -> None:
+    found, problems = expanded(expand_job_set, job_set(gangPolicy={"policy": "JobSetAsGang", "minimum": 2}))
+    assert problems == ["spec.gangPolicy.minimum: unknown field 'minimum'"]
+    assert [gang.unsupported for gang in found.gangs] == [("minimum",)]
+
+
+@pytest.mark.parametrize(
+    ("status", "gpus", "told"), [("Complete", (1, 1), True), ("Ready", (1, 1), False), ("Complete", (0, 1), False)]
+)
+def test_replicated_jobs_with_devices_one_after_the_other_are_told(
+    status: str, gpus: tuple[int, int], told: bool
+) -> None:
+    raw = job_set()
+    for entry, number in zip(raw["spec"]["replicatedJobs"], gpus, strict=True):
+        limits = {"resources": {"limits": {"nvidia.com/gpu": number}}} if number else {}
+        entry["template"]["spec"]["template"] = {"spec": {"containers": [{"name": "c", "image": "i", **limits}]}}
+    raw["spec"]["replicatedJobs"][1]["dependsOn"] = [{"name": "lead", "status": status}]
+    found, problems = expanded(expand_job_set, raw)
+    assert len(found.pods) == 5
+    message = "its pods start when those of lead have ended, and the plan has devices for both at once"
+    assert problems == [f"spec.replicatedJobs[1].dependsOn: {message}"] * told
+
+
 def test_an_unknown_gang_policy() -> None:
     _, problems = expanded(expand_job_set, job_set(gangPolicy={"policy": "Some"}))
     assert problems == ["spec.gangPolicy.policy: 'Some' is not one of JobSetAsGang, JobSetGangPerReplicatedJob"]
