@@ -155,11 +155,10 @@ def plan(
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    incomplete, suspended = (0, 0) if live else (loaded.incomplete, loaded.suspended)
-    given = given_of(found.snapshot, incomplete=incomplete, suspended=suspended)
+    given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
     _print_copies(loaded, decide, output)
-    if found.plan.left_out or (strict and (incomplete or _falls_short(found.plan))):
+    if found.plan.left_out or (strict and (given.incomplete or _falls_short(found.plan))):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -174,6 +173,10 @@ def _print_copies(loaded: Loaded, decide: Callable[[Loaded], Decided], output: s
         print_plan(found.plan, output, given_of(copies))
         print_advice(found, helping)
         print_further_obstacles(found, helping)
+
+
+def _given(found: Decided, loaded: Loaded) -> Given:
+    return given_of(found.snapshot, incomplete=loaded.incomplete, suspended=loaded.suspended)
 
 
 def _falls_short(decided: Plan) -> bool:

@@ -14,11 +14,10 @@ from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_sp
 from autoscaler.kube.containers import parse_container, pod_level_resources, resource_list
 from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.kustomize import render_overlay
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import Problems, render_overlay
 from autoscaler.kube.resizing import resized, resized_pod
 from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin

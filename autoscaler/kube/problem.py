@@ -7,7 +7,9 @@ because it knows the source of the object.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Final
 
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
@@ -46,6 +48,19 @@ def unquoted(value: object, kind: str) -> str:
     if _WITHOUT_QUOTES.fullmatch(value.strip()):
         return "write it without quotes"
     return f"write {kind}; if a tool fills it in, run that tool first"
+
+
+def render_command(file: str) -> str:
+    """The command that renders what a file has a part of, in the folder of the file; DIR for "-" and ""."""
+    folder = "DIR" if file in ("", "-") else shlex.quote(str(PurePath(file).parent))
+    return f"`kubectl kustomize {folder} | foreslice plan -f -`"
+
+
+def render_overlay(file: str) -> str:
+    """The same for a patch, whose overlay may be another folder."""
+    if file in ("", "-"):
+        return f"{render_command(file)}, where DIR is the folder of the overlay that uses it"
+    return f"{render_command(file)} (if the overlay that uses it is in another folder, with that)"
 
 
 class Problems:

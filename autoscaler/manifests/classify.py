@@ -8,9 +8,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.kustomize import render_command, render_overlay
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template
+from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template, render_command, render_overlay
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.held import warn_of_manifests
@@ -134,16 +133,21 @@ def classify(
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
-    reason = _SHARED if _shares_gpus(group, name, value) else reason_to_ignore(group, name)
-    if group == _KUSTOMIZE:
-        command = render_command if name == "Kustomization" else render_overlay
-        reason = f"it is an instruction to kustomize; give what it renders: {command(document.file)}"
+    reason = _reason(group, name, document)
     if reason is None:
         report(*_unknown(version, name, value))
         return None
     if (group, name) != ("", "ConfigMap") or not warn_of_manifests(Fields(value), problems):
         _ignore(value, reason, problems)
     return None
+
+
+def _reason(group: str, name: str, document: Document) -> str | None:
+    """Why the object is ignored; None if it may have an influence."""
+    if group == _KUSTOMIZE:
+        command = render_command if name == "Kustomization" else render_overlay
+        return f"it is an instruction to kustomize; give what it renders: {command(document.file)}"
+    return _SHARED if _shares_gpus(group, name, document.value) else reason_to_ignore(group, name)
 
 
 def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:

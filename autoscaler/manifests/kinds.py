@@ -296,7 +296,11 @@ IGNORED = {
         "serving.kserve.io",
         "LLMInferenceServiceConfig",
     ): "it makes no pods by itself; LLMInferenceServices in these files that name it in baseRefs are planned with it",
-    **_groups("it names models and how they are served: pods come of an InferenceService of ome.io", "ome.io"),
+    **_groups(
+        "it names models and how they are served: pods come of an InferenceService of ome.io, whose controller follows "
+        "rules of its own: give those (kubectl get pods -o yaml)",
+        "ome.io",
+    ),
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),

@@ -10,9 +10,8 @@ from collections.abc import Collection, Container, Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.kustomize import render_overlay
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems, left_by_template
+from autoscaler.kube.problem import Problems, left_by_template, render_overlay
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document

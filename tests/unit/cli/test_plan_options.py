@@ -1,4 +1,4 @@
-"""Options of `foreslice plan` that say where to buy and what to show."""
+"""Options of `foreslice plan` that say where to buy and what to show, and what it says of objects without influence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from autoscaler.cli.catalog.edit import set_values
 from autoscaler.cli.diff import diff
 from autoscaler.cli.plan import plan
 from autoscaler.errors import BadInputError
+from autoscaler.report.words import counted_kind
 
 POD = """apiVersion: v1
 kind: Pod
@@ -178,3 +179,53 @@ def test_a_model_server_that_its_gpu_hardly_holds_is_warned_of(tmp_path: Path) -
     assert re.search(
         r"may not start; with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for", said
     )
+
+
+def _object(version: str, kind: str, name: str) -> str:
+    return f'apiVersion: {version}\nkind: {kind}\nmetadata: {{name: "{name}"}}\n---\n'
+
+
+MANIFEST = (
+    _object("v1", "ServiceAccount", "one")
+    + _object("rbac.authorization.k8s.io/v1", "ClusterRole", "reader")
+    + _object("v1", "ServiceAccount", "two")
+    + _object("node.k8s.io/v1", "RuntimeClass", "kata")
+)
+
+
+def _stderr(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "all.yaml"
+    file.write_text(text)
+    found = run("-f", str(file))
+    return f"{found.stderr}{found.exception}"
+
+
+def test_objects_without_influence_are_named_together(tmp_path: Path) -> None:
+    told = _stderr(tmp_path, MANIFEST + POD).splitlines()
+    assert "note: ignored, no influence on where pods fit: 2 ServiceAccounts, ClusterRole reader" in told
+    assert [line.partition(": ")[0] for line in told if "ignored" in line] == ["warning", "note"]
+    assert "RuntimeClass kata: ignored: its node selector" in told[0]
+
+
+def test_an_error_counts_without_them(tmp_path: Path) -> None:
+    told = _stderr(tmp_path, MANIFEST + POD.replace("name: p}", "name: P}"))
+    assert "1 error and 2 warnings in the manifests" in told  # the RuntimeClass, and a container without image
+    assert "2 ServiceAccounts" in told
+
+
+def test_a_line_break_in_a_name_begins_no_line(tmp_path: Path) -> None:
+    assert "ServiceAccount a\\nb" in _stderr(tmp_path, _object("v1", "ServiceAccount", "a\\nb") + POD)
+
+
+@pytest.mark.parametrize(
+    ("kind", "both"),
+    [
+        ("Secret", "Secrets"),
+        ("NetworkPolicy", "NetworkPolicies"),
+        ("Ingress", "Ingresses"),
+        ("Gateway", "Gateways"),
+        ("Endpoints", "Endpoints"),
+    ],
+)
+def test_the_plural_of_a_kind(kind: str, both: str) -> None:
+    assert (counted_kind(1, kind), counted_kind(2, kind)) == (f"1 {kind}", f"2 {both}")
