@@ -32,6 +32,7 @@ from autoscaler.advice.pod_changes import (
     labels_of_auto_mode,
     lower_requests,
     node_selectors,
+    other_topologies,
     renamed_types,
     short_resources,
     shortages,
@@ -349,7 +350,7 @@ _ALLOWING: _Searches = (
 _REWORDING: _Searches = (
     *(openings, plugins, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
     *(feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
-    *(whole_gpus, refused_configs),
+    *(whole_gpus, refused_configs, other_topologies),
 )
 _GIVING_UP: _Searches = (
     *(counts, driver_profiles, node_labels, prices, capacity_blocks, node_selectors, requirements),

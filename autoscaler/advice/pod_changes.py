@@ -13,7 +13,7 @@ from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
 from autoscaler.lint.pods.one_node import known_nodes, one_node
 from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
-from autoscaler.lint.tpu_advice import part_of_slice
+from autoscaler.lint.tpu_advice import part_of_slice, topologies_of_size
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
@@ -148,6 +148,15 @@ def renamed_types(asked: Situation) -> Iterator[Change]:
             yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=selected[key], value=value)
 
 
+def other_topologies(asked: Situation) -> Iterator[Change]:
+    """The topologies of as many chips that the TPU generation has, where it does not have the one that is selected."""
+    key = labels.GKE_TPU_TOPOLOGY
+    for value in topologies_of_size(asked.pod, asked.catalog):
+        was = asked.pod.node_selector[key]
+        edit = on_pods(asked.keys, partial(_selecting, key=key, was=was, value=value))
+        yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=was, value=value)
+
+
 def _selecting(pod: Pod, key: str, was: str, value: str) -> Pod:
     """The pod with another value, wherever it selects nodes by the key and that one."""
     selector = {k: value if (k, v) == (key, was) else v for k, v in pod.node_selector.items()}
@@ -207,6 +216,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking |= keys_of_models(asked.pod, asked.catalog)
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
     lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one
+    lacking |= {labels.GKE_TPU_ACCELERATOR} if topologies_of_size(asked.pod, asked.catalog) else set()
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))

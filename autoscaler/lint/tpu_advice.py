@@ -98,7 +98,7 @@ def hosts_meant(pod: Pod, pods: Iterable[Pod], catalog: Catalog) -> tuple[str, .
     if not topology or not wanted or pod.selected_labels & TYPE_KEYS:
         return ()
     mates = [p for p in pods if _job(p) == _job(pod) and chips(p) == wanted]
-    total = prod(int(side) for side in topology.split("x"))
+    total = _total(topology)
     machines = [one for one in _machines(catalog) if _selected(one, pod)]
     whole = {one.accelerator for one in machines if one.device_count == total}
     if len(mates) < 2 or wanted * len(mates) != total:
@@ -106,10 +106,25 @@ def hosts_meant(pod: Pod, pods: Iterable[Pod], catalog: Catalog) -> tuple[str, .
     return tuple(sorted(one.name for one in machines if one.device_count == wanted and one.accelerator in whole))
 
 
+def topologies_of_size(pod: Pod, catalog: Catalog) -> tuple[str, ...]:
+    """Where the TPU generation that the pod selects has no such topology: those that it has with as many chips, 2x2x4
+    of v5p for 4x4."""
+    topology = _topology(pod)
+    if not topology or labels.GKE_TPU_ACCELERATOR not in pod.node_selector:
+        return ()
+    machines = [one for one in _machines(catalog) if _selected(one, pod)]
+    known = dict.fromkeys(text for one in machines for text in (one.topology or "", *one.slice_topologies) if text)
+    return () if topology in known else tuple(text for text in known if _total(text) == _total(topology))
+
+
+def _total(topology: str) -> int:
+    return prod(int(side) for side in topology.split("x"))
+
+
 def part_of_slice(pod: Pod) -> bool:
     """True if the topology that it selects has more chips than it requests: other pods have the rest of the slice."""
     topology = _topology(pod)
-    return 0 < chips(pod) < prod(int(side) for side in topology.split("x")) if topology else False
+    return 0 < chips(pod) < _total(topology) if topology else False
 
 
 def chips(pod: Pod) -> int:
