@@ -1,4 +1,5 @@
-"""Verdicts, kube-scheduler's predicted answers about pods on one node. A sum type; every one but Fits has reasons."""
+"""Verdicts, kube-scheduler's predicted answers about pods on one node. A sum type. Every one but Fits has reasons;
+DoesNotFit may have none if the caller does not read them."""
 
 from __future__ import annotations
 

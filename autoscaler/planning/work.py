@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TypeGuard
 
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
+from autoscaler.dra.allocation.search import VERDICT_ONLY
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
@@ -170,12 +171,12 @@ class Ledger:
             yield following
 
     def fit_present(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
-        """The same as `fit` on an existing node: half of the class's own units stay for new nodes."""
+        """Like `fit`, on an existing node, without reasons of claims: half of the own units stay for new nodes."""
         account = self.accounts[item]
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
-            return self._decide(item, pods, lambda paid: fit(paid, node, world))
+            return self._decide(item, pods, lambda paid: fit(paid, node, world, budget=VERDICT_ONLY))
         finally:
             account.own += aside
 
@@ -194,8 +195,7 @@ class Ledger:
         return self.decide(item, pods, lambda paid: fit(paid, node, world))
 
     def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
-        """Like `fit`, with another function for the verdict. The function gets the pods; each is paid for when it is
-        read."""
+        """Like `fit`, with another function for the verdict: it gets the pods, and each is paid for when it is read."""
         return self.unknown(item, pods[0]) if item in self.waiting else self._decide(item, pods, verdict)
 
     def check_amounts(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:

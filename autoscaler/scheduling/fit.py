@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from autoscaler.dra.allocation.search import DEFAULT_BUDGET, SearchBudget
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.prepare import refusals
 from autoscaler.model.node import Node
@@ -21,11 +22,12 @@ from instance_catalog.frozen_map import FrozenMap
 _UNKNOWN = (Code.UNSUPPORTED, Code.CONTESTED_RESOURCE)
 
 
-def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
+def fit(pods: Iterable[Pod], node_name: str, world: World, *, budget: SearchBudget = DEFAULT_BUDGET) -> Verdict:
     """Verdict of kube-scheduler for `pods` on the node named `node_name` of `world`.
 
     Each pod is checked after the ones before it are placed, so pods that share a claim or compete for devices are
-    decided as a sequence of scheduling cycles on this node. The first pod that does not fit decides.
+    decided as a sequence of scheduling cycles on this node. The first pod that does not fit decides. `budget` limits
+    the searches for devices.
     """
     allocations: dict[str, Allocation] = {}
     preference = 0
@@ -33,7 +35,7 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     for pod in pods:
         if before is not None:  # the world after the last pod is not used, and costs a copy of the devices in use
             world = world.placed(before[:1], node_name, before[1])
-        verdict = fit_one(pod, node_name, world)
+        verdict = fit_one(pod, node_name, world, budget=budget)
         if not isinstance(verdict, Fits):
             return verdict
         allocations.update(verdict.allocations)
@@ -42,9 +44,10 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     return Fits(FrozenMap(allocations), preference)
 
 
-def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
+def fit_one(pod: Pod, node_name: str, world: World, *, budget: SearchBudget = DEFAULT_BUDGET) -> Verdict:
     """The same for one pod: the filters in order, the claims last, then the rules of the drivers."""
-    return filtered(pod, world.nodes[node_name], world) or fit_claims(pod, world.nodes[node_name].node, world)
+    state = world.nodes[node_name]
+    return filtered(pod, state, world) or fit_claims(pod, state.node, world, budget=budget)
 
 
 def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> DoesNotFit | Unknown | None:
@@ -63,7 +66,7 @@ def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> Does
     return None
 
 
-def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
+def fit_claims(pod: Pod, node: Node, world: World, *, budget: SearchBudget = DEFAULT_BUDGET) -> Verdict:
     """The verdict on whether a pod that passed the filters gets its claims on the node, and the drivers prepare them.
 
     `node` is one of the world, perhaps as another object.
@@ -77,6 +80,7 @@ def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
         allocated=world.allocated,
         pod_groups=world.snapshot.gangs,
         room=partial(too_little, pod, world.nodes[node.name]),
+        budget=budget,
     )
     if isinstance(verdict, Fits) and verdict.allocations:
         refused = refusals(verdict.allocations, node, world.devices, world.claims, world.drivers)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from autoscaler.dra.allocation.allocator import Allocated, NotAllocated, allocate
+from autoscaler.dra.allocation.allocator import VERDICT_ONLY, Allocated, AllocationOutcome, NotAllocated, allocate
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.known_outcomes import question
 from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
@@ -15,7 +16,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.properties.test_dra_pruning import Situation, cluster_of, situations
+from tests.properties.test_dra_pruning import Situation, cluster_of, crowds, situations
 from tests.unit.dra.build import DRIVER, NODE, claim, cluster, devices, request, slice_of
 
 
@@ -93,3 +94,30 @@ def test_another_class_is_another_question() -> None:
     )
     assert ours is not None
     assert ours != theirs
+
+
+def bare(outcome: AllocationOutcome) -> AllocationOutcome:
+    return replace(outcome, reasons=()) if isinstance(outcome, NotAllocated) else outcome
+
+
+def test_a_verdict_alone_evaluates_no_device_in_use() -> None:
+    where = cluster(slice_of(devices(2)))
+    used = AllocatedState({(DRIVER, "pool"): PoolUse(frozenset({"gpu-00", "gpu-01"}))})
+    wanted = request("r", 1, "x=1")
+    found = allocate([claim(wanted)], node=NODE, devices=where, allocated=used, budget=VERDICT_ONLY)
+    assert found == NotAllocated((), steps=1)
+    memo = AllocationContext.of(NODE, where, used).memo
+    assert memo.matches(where.classes["any"], wanted).answers == [None, None]
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.one_of(situations(), crowds()))
+def test_a_verdict_alone_is_the_same_without_the_reasons_of_claims_that_do_not_fit(situation: Situation) -> None:
+    asked, content, allocated, profile = situation
+    where = remembering(cluster_of(content, profile))
+    alone = allocate(asked, node=NODE, devices=where, allocated=allocated, budget=VERDICT_ONLY)
+    again = allocate(asked, node=NODE, devices=next_plan(where), allocated=allocated, budget=VERDICT_ONLY)
+    told = allocate(asked, node=NODE, devices=next_plan(where), allocated=allocated)
+    assert told == allocate(asked, node=NODE, devices=cluster_of(content, profile), allocated=allocated)
+    assert alone == again
+    assert bare(alone) == bare(told)

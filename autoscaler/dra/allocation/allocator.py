@@ -16,7 +16,13 @@ from autoscaler.dra.allocation.known_outcomes import keep, kept, question
 from autoscaler.dra.allocation.nearest_miss import explain
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, guess_reason, validate
 from autoscaler.dra.allocation.results import allocation_of
-from autoscaler.dra.allocation.search import DEFAULT_BUDGET, BudgetExceededError, Search, SearchBudget
+from autoscaler.dra.allocation.search import (
+    DEFAULT_BUDGET,
+    VERDICT_ONLY,
+    BudgetExceededError,
+    Search,
+    SearchBudget,
+)
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.dra.inventory.pools import PooledDevice
@@ -32,10 +38,12 @@ from autoscaler.dra.outcome import (
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 
 __all__ = [
     "DEFAULT_BUDGET",
+    "VERDICT_ONLY",
     "Allocated",
     "AllocatedState",
     "AllocationOutcome",
@@ -75,11 +83,12 @@ def allocate(
     where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
     outcome = devices.answers.of(where, asked)
     if outcome is None:
-        key = question(claims, scene) if budget == DEFAULT_BUDGET else None
-        outcome = kept(key, claims, scene) if key is not None else None
+        known = question(claims, scene) if budget in (DEFAULT_BUDGET, VERDICT_ONLY) else None
+        key = budget, known
+        outcome = kept(key, claims, scene) if known is not None else None
         if outcome is None:
             outcome = _allocated(claims, scene, budget)
-            if key is not None:
+            if known is not None:
                 keep(key, claims, scene, outcome)
         devices.answers.remember(where, asked, outcome)
     return outcome
@@ -102,8 +111,10 @@ def _allocated(claims: Sequence[ResourceClaim], scene: AllocationContext, budget
     if isinstance(strict, Allocated | UnknownAllocation):
         return strict
     unknown = unknown_reasons(validation.plans, scene)
-    if not unknown:
+    if not unknown:  # a second search would read the same answers
         return strict
+    if not budget.explains:  # an explanation reads all devices, and an unknown outcome names what is unknown of them
+        return _allocated(claims, scene, replace(budget, explains=True))
     lenient = _attempt(validation.plans, scene, budget, lenient=True)
     if type(lenient) is type(strict):
         return strict
@@ -117,7 +128,7 @@ def _attempt(
     subject = Subject("node", scene.node.name)
     try:
         if not search.run():
-            reasons = explain(plans, scene, lenient=lenient)
+            reasons = explain(plans, scene, lenient=lenient) if budget.explains else ()
             return NotAllocated(reasons, node_error=scene.pools.any_invalid, steps=search.steps)
         return Allocated(
             tuple(

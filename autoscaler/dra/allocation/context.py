@@ -43,16 +43,10 @@ class AllocationContext:
 
         Without the gate DRAConsumableCapacity a share counts as the whole device.
         """
-        pools = self.allocated.pools
-        if not pools:
-            return [False] * len(self.pools.devices)
-        held: dict[NodePool, frozenset[str]] = {}
         found: list[bool] = []
-        for pooled in self.pools.devices:
-            names = held.get(pooled.pool)
-            if names is None:
-                names = held[pooled.pool] = self._held(pooled.pool)
-            found.append(pooled.device.name in names)
+        for pool, devices in self.pools.offered():
+            held = self._held(pool)
+            found += [device.name in held for device in devices] if held else [False] * len(devices)
         return found
 
     def _held(self, pool: NodePool) -> frozenset[str]:

@@ -53,14 +53,17 @@ class SearchBudget:
 
     `upstream_steps`: the number of steps that kube-scheduler manages before its filter timeout of 10 s, at about 5 µs
     each. A search for which upstream needs more steps counts as one that times out there.
+    `explains`: False if nobody reads why claims do not fit. Then such an outcome may have no reasons.
     """
 
     steps: int = 10_000
     upstream_steps: int = 2_000_000
     prune: bool = True
+    explains: bool = True
 
 
 DEFAULT_BUDGET = SearchBudget()
+VERDICT_ONLY = SearchBudget(explains=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

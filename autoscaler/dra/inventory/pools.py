@@ -6,7 +6,7 @@ do not depend on claims, so they are built once per node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from autoscaler.dra.inventory.counters import Counter, Draw, declared, draws_of
@@ -108,6 +108,14 @@ class NodePools:
     devices: tuple[PooledDevice, ...]
     barrier: NodePool | None = None
     undecided: str = ""
+
+    def offered(self) -> Iterator[tuple[NodePool, Sequence[Device]]]:
+        """The same devices slice by slice, each slice with its pool."""
+        for pool in self.pools:
+            if pool is self.barrier:
+                return
+            if not pool.invalid:
+                yield from ((pool, slice_.devices) for slice_ in pool.slices)
 
     @property
     def unfinished(self) -> NodePool | None:

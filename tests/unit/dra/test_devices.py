@@ -41,6 +41,19 @@ def seen(
     return ClusterDevices.of(slices, [ANY], rules, PROFILE, memory=memory).pools_of(node)
 
 
+@pytest.mark.parametrize(("fatal", "pools"), [(False, ["far", "pool"]), (True, ["far"])])
+def test_devices_by_slice_are_the_devices_in_order(fatal: bool, pools: list[str]) -> None:
+    """A pool with a device twice offers nothing, and in v0.34 those after it neither; nor does one with a gap."""
+    twice = replace(MINE, name="twice", pool=Pool("gpus", 1, 1), devices=(*devices(1), *devices(1)))
+    gap = replace(MINE, name="gap", pool=Pool("gap", 1, 2))
+    behaviour = replace(PROFILE.allocator, duplicate_device_fatal=fatal)
+    profile = replace(PROFILE, allocator=behaviour)
+    found, _ = ClusterDevices.of((MINE, twice, gap, EVERYWHERE), [ANY], (), profile).pools_of(NODE)
+    offered = [(pool, device) for pool, of_slice in found.offered() for device in of_slice]
+    assert offered == [(pooled.pool, pooled.device) for pooled in found.devices]
+    assert list(dict.fromkeys(pool.name for pool, _ in offered)) == pools
+
+
 def test_a_node_that_has_not_changed_is_not_gathered_again() -> None:
     memory = NodeMemory(PythonSelectors())
     first = seen(memory, MINE, THEIRS)

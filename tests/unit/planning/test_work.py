@@ -17,6 +17,7 @@ from autoscaler.model.resource_claim import (
     MatchAttribute,
     Request,
 )
+from autoscaler.model.verdict import DoesNotFit
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
@@ -27,6 +28,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
 from tests.builders import TEAM, Pairs, gpus, in_namespace, joined, pairs, plan, pod, snapshot
+from tests.e2e.harness.machines import machine
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 _LIMITS = WorkLimits()
@@ -268,6 +270,17 @@ def test_looks_at_present_nodes_leave_half_of_the_units_for_what_can_be_bought()
     while not ledger.refused(0):
         ledger.fit_present(0, classes[0].sample.pods, "n", world)
     assert 5_000 <= ledger.accounts[0].own < 5_300
+
+
+def test_existing_nodes_are_asked_without_an_explanation() -> None:
+    made = machine("g6.xlarge", "n")
+    state = snapshot(*pairs(1, gpus(2)), nodes=(made.node,), slices=made.slices)
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    world, ledger = World.of(state), Ledger.of(classes, Policy(), nodes=1)
+    assert ledger.fit_present(0, classes[0].sample.pods, "n", world) == DoesNotFit(())
+    told = ledger.fit(0, classes[0].sample.pods, "n", world)
+    assert isinstance(told, DoesNotFit)
+    assert [reason.code for reason in told.reasons] == [Code.TOO_FEW_DEVICES]
 
 
 def test_what_a_pods_selectors_cost_is_paid() -> None:
