@@ -43,7 +43,7 @@ class Why(StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class AnswerCondition:
     """One condition: its type, its status and its reason. `count` of `total` pods have a place, on `nodes`.
 
     `obstacle`: the cause does not end by itself, so the request fails if it lasts.
@@ -69,7 +69,7 @@ class RequestAnswer:
     """
 
     request: ProvisioningRequest
-    said: tuple[Said, ...]
+    conditions: tuple[AnswerCondition, ...]
     nodes: tuple[str, ...] = ()
     spares: FrozenMap[str, int] = EMPTY_COUNTS
 
@@ -82,7 +82,7 @@ class BufferAnswer:
     """
 
     buffer: CapacityBuffer
-    said: tuple[Said, ...]
+    conditions: tuple[AnswerCondition, ...]
     template: str = ""
     generation: int = 0
     replicas: int = 0

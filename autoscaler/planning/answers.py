@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.kube.workloads.stamping import MOST_PODS
-from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, RequestAnswer, Why
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
@@ -118,31 +118,33 @@ def _answer(
     done = request.deleting or request.has(_TYPE.FAILED) or request.has(_TYPE.CAPACITY_REVOKED)
     if request.served is None or done:
         return None
-    accepted = Said(_TYPE.ACCEPTED, Why.ACCEPTED, true=True)
+    accepted = AnswerCondition(_TYPE.ACCEPTED, Why.ACCEPTED, true=True)
     if request.served is RequestClass.CHECK:
         if not asks(request) or request.key not in looked:
             return None
-        said = _unmakeable(request, snapshot, settled=settled) or _found(request, outcomes)
-        return RequestAnswer(request, (accepted, said))
+        condition = _unmakeable(request, snapshot, settled=settled) or _found(request, outcomes)
+        return RequestAnswer(request, (accepted, condition))
     if request.has(_TYPE.PROVISIONED):
         after = _after(request, snapshot, outcomes.plan, now)
         return None if after is None else RequestAnswer(request, (after,))
     if request.over:
         return None
-    said = (
+    condition = (
         _unmakeable(request, snapshot, settled=settled)
         or _expired(request, now)
         or _progress(request, outcomes, settled=settled)
     )
-    if said.why is not Why.PROVISIONED:
-        return RequestAnswer(request, (accepted, said), spares=request.spares)
-    lacking = pods_at_risk(request, snapshot, said.nodes)
+    if condition.why is not Why.PROVISIONED:
+        return RequestAnswer(request, (accepted, condition), spares=request.spares)
+    lacking = pods_at_risk(request, snapshot, condition.nodes)
     # At the latest then each pod has a node to itself, and none takes the place of another.
     if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
         count = request.pods - sum(lacking.values())
-        said = Said(said.type, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes, true=False)
-        return RequestAnswer(request, (accepted, said), spares=_more(request, lacking))
-    return RequestAnswer(request, (accepted, said), said.nodes, request.spares)
+        condition = AnswerCondition(
+            condition.type, Why.SCATTERED, count=count, total=request.pods, nodes=condition.nodes, true=False
+        )
+        return RequestAnswer(request, (accepted, condition), spares=_more(request, lacking))
+    return RequestAnswer(request, (accepted, condition), condition.nodes, request.spares)
 
 
 def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap[str, int]:
@@ -153,21 +155,23 @@ def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap
     return FrozenMap(spares)
 
 
-def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bool) -> Said | None:
+def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, *, settled: bool) -> AnswerCondition | None:
     """The reasons why its pods cannot be created."""
     problems = request_problems(request, snapshot)
     if not problems:
         return None
     if any(problem.code is Code.UNREADABLE for problem in problems):
-        return Said(_TYPE.PROVISIONED, Why.UNCHECKED, problems, true=False)
+        return AnswerCondition(_TYPE.PROVISIONED, Why.UNCHECKED, problems, true=False)
     # A missing template may be created later; spec.podSets never change.
     final = settled or any(problem.code is Code.UNSUPPORTED for problem in problems)
-    said = Said(_TYPE.FAILED, Why.NO_PODS, problems, true=True) if final else _waiting(request, problems)
-    return replace(said, obstacle=True)
+    condition = (
+        AnswerCondition(_TYPE.FAILED, Why.NO_PODS, problems, true=True) if final else _waiting(request, problems)
+    )
+    return replace(condition, obstacle=True)
 
 
-def _waiting(request: ProvisioningRequest, problems: tuple[Reason, ...]) -> Said:
-    return Said(_TYPE.PROVISIONED, Why.COMING, problems, total=request.pods, true=False)
+def _waiting(request: ProvisioningRequest, problems: tuple[Reason, ...]) -> AnswerCondition:
+    return AnswerCondition(_TYPE.PROVISIONED, Why.COMING, problems, total=request.pods, true=False)
 
 
 def _created(request: ProvisioningRequest, now: datetime) -> datetime:
@@ -180,19 +184,21 @@ def _valid_until(request: ProvisioningRequest, now: datetime) -> datetime:
     return _created(request, now) + valid
 
 
-def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
-    return Said(_TYPE.FAILED, Why.EXPIRED, true=True) if now >= _valid_until(request, now) else None
+def _expired(request: ProvisioningRequest, now: datetime) -> AnswerCondition | None:
+    return AnswerCondition(_TYPE.FAILED, Why.EXPIRED, true=True) if now >= _valid_until(request, now) else None
 
 
-def _progress(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes, *, settled: bool) -> Said:
+def _progress(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes, *, settled: bool) -> AnswerCondition:
     """The state of its nodes: all ready, some starting, or none available."""
     placed = outcomes.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.wanted:
-        return Said(_TYPE.PROVISIONED, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes, true=True)
+        return AnswerCondition(
+            _TYPE.PROVISIONED, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes, true=True
+        )
     if len(placed) == request.wanted:
-        return Said(
+        return AnswerCondition(
             _TYPE.PROVISIONED,
             Why.COMING,
             count=min(len(ready), request.pods),
@@ -203,33 +209,37 @@ def _progress(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes, *, se
     left = outcomes.left.get(request.key, [])
     if not placed and not left:
         turn = Reason.of(Code.WAITS_FOR_TURN, objects=MOST_OBJECTS, pods=MOST_PODS)
-        return Said(_TYPE.PROVISIONED, Why.NOT_FOUND, (turn,), total=request.pods, true=False)
+        return AnswerCondition(_TYPE.PROVISIONED, Why.NOT_FOUND, (turn,), total=request.pods, true=False)
     worst = _decisive(left)
     hopeless = next((entry for entry in left if _for_good(entry)), None)
     if hopeless is not None and settled:
-        return _out(request, hopeless, Said(_TYPE.FAILED, Why.NOT_FOUND, obstacle=True, true=True))
-    return _out(request, worst, Said(_TYPE.PROVISIONED, Why.NOT_FOUND, obstacle=hopeless is not None, true=False))
+        return _out(request, hopeless, AnswerCondition(_TYPE.FAILED, Why.NOT_FOUND, obstacle=True, true=True))
+    return _out(
+        request, worst, AnswerCondition(_TYPE.PROVISIONED, Why.NOT_FOUND, obstacle=hopeless is not None, true=False)
+    )
 
 
-def _found(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes) -> Said:
+def _found(request: ProvisioningRequest, outcomes: _VirtualPodOutcomes) -> AnswerCondition:
     """The answer to a request that only checks capacity: whether existing nodes can take it."""
     placed = outcomes.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
     if len(ready) == request.pods:
-        return Said(_TYPE.PROVISIONED, Why.FOUND, count=request.pods, total=request.pods, nodes=nodes, true=True)
+        return AnswerCondition(
+            _TYPE.PROVISIONED, Why.FOUND, count=request.pods, total=request.pods, nodes=nodes, true=True
+        )
     final = request.parameters.get(_NO_RETRY, "").lower() == "true"
     kind = _TYPE.FAILED if final else _TYPE.PROVISIONED
-    said = Said(kind, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes, true=final)
+    condition = AnswerCondition(kind, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes, true=final)
     worst = _decisive(outcomes.left.get(request.key, []))
-    return said if worst is None else _out(request, worst, said)
+    return condition if worst is None else _out(request, worst, condition)
 
 
-def _out(request: ProvisioningRequest, left: LeftOut | None, said: Said) -> Said:
+def _out(request: ProvisioningRequest, left: LeftOut | None, condition: AnswerCondition) -> AnswerCondition:
     """The answer with the reason of one pod without a place."""
     reasons = tuple(r for r in left.reasons if r.code not in _OF_GANGS) if left is not None else ()
     miss = left.near_misses[0] if left is not None and left.near_misses else None
-    return replace(said, reasons=reasons, miss=miss, total=request.pods, nodes=())
+    return replace(condition, reasons=reasons, miss=miss, total=request.pods, nodes=())
 
 
 def _decisive(left: Iterable[LeftOut]) -> LeftOut | None:
@@ -246,7 +256,7 @@ def _for_good(left: LeftOut) -> bool:
     return known and bool(own) and all(reason.code in _FOR_GOOD for reason in own)
 
 
-def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> Said | None:
+def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> AnswerCondition | None:
     """The conditions after provisioning: the capacity was used, has expired, or is revoked."""
     own = {n.name for n in snapshot.nodes if n.labels.get(labels.PROVISIONING_REQUEST) == request.node_label}
     consumers = [pod for pod in snapshot.pods if request.consumed_by(pod)]
@@ -262,15 +272,15 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
     # Pods of an earlier run may have the same names; they do not use this capacity.
     taken = sum(1 for pod in consumers if pod.node_name in own and not pod.deleting)
     if booked and taken >= request.pods:
-        return Said(_TYPE.BOOKING_EXPIRED, Why.CONSUMED, count=taken, total=request.pods, true=True)
+        return AnswerCondition(_TYPE.BOOKING_EXPIRED, Why.CONSUMED, count=taken, total=request.pods, true=True)
     if ending or gone:
         names = tuple(sorted({*ending, *gone}))
-        return Said(
+        return AnswerCondition(
             _TYPE.CAPACITY_REVOKED, Why.RECLAIMED, tuple(dict.fromkeys(ending.values())), nodes=names, true=True
         )
     provisioned = request.condition(_TYPE.PROVISIONED)
     if booked and now >= _since(provisioned, now) + BOOKING:
-        return Said(_TYPE.BOOKING_EXPIRED, Why.BOOKING_EXPIRED, count=taken, total=request.pods, true=True)
+        return AnswerCondition(_TYPE.BOOKING_EXPIRED, Why.BOOKING_EXPIRED, count=taken, total=request.pods, true=True)
     return None
 
 

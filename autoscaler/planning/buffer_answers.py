@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from autoscaler.lifecycle.reflect import occupied_nodes
-from autoscaler.model.capacity_answers import BufferAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, BufferAnswer, Why
 from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.requested_capacity import CapacityBuffer
@@ -52,10 +52,10 @@ def _answer(
     need = need_of(buffer, snapshot)
     problems = need.problems or (tuple(missing_claims(need.pod, snapshot)) if need.pod is not None else ())
     if problems:
-        not_ready = Said(_READY, _why_not(buffer, problems), problems, true=False)
-        idle = Said(_PROVISIONING, Why.NOT_READY, problems, true=False)
+        not_ready = AnswerCondition(_READY, _why_not(buffer, problems), problems, true=False)
+        idle = AnswerCondition(_PROVISIONING, Why.NOT_READY, problems, true=False)
         return BufferAnswer(buffer, (not_ready, idle), need.template, need.generation)
-    ready = Said(_READY, Why.RESOLVED, count=need.replicas, total=need.replicas, true=True)
+    ready = AnswerCondition(_READY, Why.RESOLVED, count=need.replicas, total=need.replicas, true=True)
     provisioning = _provisioning(need.replicas, list(placed), list(left), price)
     return BufferAnswer(buffer, (ready, provisioning), need.template, need.generation, need.replicas, price)
 
@@ -67,18 +67,18 @@ def _why_not(buffer: CapacityBuffer, problems: tuple[Reason, ...]) -> Why:
     return Why.TEMPLATE_MISSING if buffer.scalable is None else Why.SCALABLE_MISSING
 
 
-def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], price: Decimal | None) -> Said:
+def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], price: Decimal | None) -> AnswerCondition:
     ready = sum(placement.target is Target.EXISTING for placement in placed)
     nodes = tuple(sorted({placement.node for placement in placed}))
     if not total:
-        return Said(_PROVISIONING, Why.EMPTY, true=False)
+        return AnswerCondition(_PROVISIONING, Why.EMPTY, true=False)
     if left:
         miss = left[0].near_misses[0] if left[0].near_misses else None
-        return Said(
+        return AnswerCondition(
             _PROVISIONING, Why.NOT_FOUND, left[0].reasons, miss, ready, total, nodes, usd_per_hour=price, true=False
         )
     why = Why.FITS if ready == total else Why.NEEDS_NODES
-    return Said(_PROVISIONING, why, count=ready, total=total, nodes=nodes, usd_per_hour=price, true=True)
+    return AnswerCondition(_PROVISIONING, why, count=ready, total=total, nodes=nodes, usd_per_hour=price, true=True)
 
 
 def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placement]]) -> dict[str, Decimal | None]:

@@ -56,7 +56,7 @@ def request_state_after(
 
     Requests that only check capacity keep their state unless they were checked.
     """
-    met = {_id(answer.request) for answer in answers if any(said.obstacle for said in answer.said)}
+    met = {_id(answer.request) for answer in answers if any(condition.obstacle for condition in answer.conditions)}
     looks = dict.fromkeys(map(_id, looked), now)
     asking = {_id(request) for request in _asking(snapshot)}
     kept = {key for key in before.obstacles if key in asking and key not in looks}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, BufferAnswer, RequestAnswer, Why
 from autoscaler.model.requested_capacity import CapacityBuffer, ProvisioningRequest
 from autoscaler.model.virtual_pods import buffer_pod, request_pod
 from autoscaler.report.reasons import text_of, texts_of
@@ -21,27 +21,27 @@ from autoscaler.report.words import counted, few, money
 _LONGEST = 32000
 
 
-def request_message(answer: RequestAnswer, said: Said) -> str:
-    return _message(said, answer.request)
+def request_message(answer: RequestAnswer, condition: AnswerCondition) -> str:
+    return _message(condition, answer.request)
 
 
-def buffer_message(answer: BufferAnswer, said: Said) -> str:
-    return _message(said, answer.buffer)
+def buffer_message(answer: BufferAnswer, condition: AnswerCondition) -> str:
+    return _message(condition, answer.buffer)
 
 
-def _message(said: Said, about: ProvisioningRequest | CapacityBuffer) -> str:
-    why = texts_of(redacted(said.reasons, of_namespace(about.namespace)))
-    return _as_written(_sentence(said, why + _miss(said, about.namespace, why)), about)[:_LONGEST]
+def _message(condition: AnswerCondition, about: ProvisioningRequest | CapacityBuffer) -> str:
+    why = texts_of(redacted(condition.reasons, of_namespace(about.namespace)))
+    return _as_written(_sentence(condition, why + _miss(condition, about.namespace, why)), about)[:_LONGEST]
 
 
-def _miss(said: Said, namespace: str, why: str) -> str:
+def _miss(condition: AnswerCondition, namespace: str, why: str) -> str:
     """The nearest miss; without its text if the reasons have it already."""
-    if said.miss is None:
+    if condition.miss is None:
         return ""
-    (reason,) = redacted([said.miss.reason], of_namespace(namespace))
+    (reason,) = redacted([condition.miss.reason], of_namespace(namespace))
     text = text_of(reason)
     what = "" if text in why.split("; ") else f"{text} on "
-    return f"; nearest miss: {what}{counted(said.miss.types, 'type')} such as {said.miss.example}"
+    return f"; nearest miss: {what}{counted(condition.miss.types, 'type')} such as {condition.miss.example}"
 
 
 def _as_written(text: str, about: ProvisioningRequest | CapacityBuffer) -> str:
@@ -61,10 +61,10 @@ def _pods(about: ProvisioningRequest | CapacityBuffer) -> Iterator[str]:
         yield request_pod(about.name, template, 0)
 
 
-def _sentence(said: Said, why: str) -> str:
-    pods, nodes = f"{said.count} of {counted(said.total, 'pod')}", _on(said)
-    have = "has" if said.total == 1 else "have"
-    match said.why:
+def _sentence(condition: AnswerCondition, why: str) -> str:
+    pods, nodes = f"{condition.count} of {counted(condition.total, 'pod')}", _on(condition)
+    have = "has" if condition.total == 1 else "have"
+    match condition.why:
         case Why.ACCEPTED:
             return "Foreslice looks for nodes for it"
         case Why.PROVISIONED | Why.FOUND:
@@ -77,8 +77,8 @@ def _sentence(said: Said, why: str) -> str:
                 "find room: room for more is looked for"
             )
         case Why.NOT_FOUND:
-            has = f"{pods} {have} a place: " if said.total else ""
-            return f"{has}{why or (f'the others need {nodes}' if said.nodes else 'nothing takes the others')}"
+            has = f"{pods} {have} a place: " if condition.total else ""
+            return f"{has}{why or (f'the others need {nodes}' if condition.nodes else 'nothing takes the others')}"
         case Why.NO_PODS | Why.UNCHECKED | Why.TEMPLATE_MISSING | Why.SCALABLE_MISSING | Why.UNRESOLVED | Why.NOT_READY:
             return why
         case Why.EXPIRED:
@@ -88,26 +88,31 @@ def _sentence(said: Said, why: str) -> str:
         case Why.CONSUMED:
             return "its pods are bound to its nodes"
         case Why.RECLAIMED:
-            return f"{nodes} {'end' if len(said.nodes) > 1 else 'ends'} or {_are(said)} gone{f': {why}' if why else ''}"
+            end = "end" if len(condition.nodes) > 1 else "ends"
+            return f"{nodes} {end} or {_are(condition)} gone{f': {why}' if why else ''}"
         case Why.RESOLVED:
-            return f"room for {counted(said.total, 'pod')} is kept"
+            return f"room for {counted(condition.total, 'pod')} is kept"
         case Why.EMPTY:
             return "it asks for no pods"
         case Why.FITS:
-            return f"{counted(said.total, 'pod')} have room on {nodes}{_costs(said)}"
+            return f"{counted(condition.total, 'pod')} have room on {nodes}{_costs(condition)}"
         case Why.NEEDS_NODES:
-            return f"{pods} {have} room; the others wait for {nodes}{_costs(said)}"
+            return f"{pods} {have} room; the others wait for {nodes}{_costs(condition)}"
 
 
-def _are(said: Said) -> str:
-    return "are" if len(said.nodes) > 1 else "is"
+def _are(condition: AnswerCondition) -> str:
+    return "are" if len(condition.nodes) > 1 else "is"
 
 
-def _on(said: Said) -> str:
-    return f"node{'s' if len(said.nodes) > 1 else ''} {few(said.nodes)}" if said.nodes else "no node"
+def _on(condition: AnswerCondition) -> str:
+    return f"node{'s' if len(condition.nodes) > 1 else ''} {few(condition.nodes)}" if condition.nodes else "no node"
 
 
-def _costs(said: Said) -> str:
-    if said.usd_per_hour is None:
+def _costs(condition: AnswerCondition) -> str:
+    if condition.usd_per_hour is None:
         return "; it keeps nodes without a price"
-    return f"; it keeps nodes for {money(said.usd_per_hour)} $/h" if said.usd_per_hour else "; it keeps no node alone"
+    return (
+        f"; it keeps nodes for {money(condition.usd_per_hour)} $/h"
+        if condition.usd_per_hour
+        else "; it keeps no node alone"
+    )

@@ -18,7 +18,7 @@ from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.publishing.condition import TIME, shown
 from autoscaler.cluster.resources import CAPACITY_BUFFERS, NODES, PROVISIONING_REQUESTS
 from autoscaler.kube.workloads.requested_capacity import parse_provisioning_request
-from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, BufferAnswer, RequestAnswer, Why
 from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.capacity_answers import buffer_message, request_message
@@ -73,15 +73,15 @@ class CapacityAnswers:
 
     def _answer_request(self, answer: RequestAnswer, marked: dict[str, str], now: datetime) -> None:
         request = answer.request
-        said = [(each, shown(request_message(answer, each))) for each in answer.said]
-        if _agrees(request.conditions, said) and answer.spares == request.spares:
+        expected = [(each, shown(request_message(answer, each))) for each in answer.conditions]
+        if _agrees(request.conditions, expected) and answer.spares == request.spares:
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             for node in answer.nodes:
                 if marked.get(node) != request.node_label:
                     marks = {"metadata": {"labels": {labels.PROVISIONING_REQUEST: request.node_label}}}
                     self._api.patch(NODES, node, marks)
-            status: dict[str, Any] = {"conditions": _merged(request, said, now)}
+            status: dict[str, Any] = {"conditions": _merged(request, expected, now)}
             if answer.nodes or answer.spares:
                 status["provisioningClassDetails"] = _details(answer)
             patch = {"metadata": {"resourceVersion": request.resource_version}, "status": status}
@@ -92,18 +92,18 @@ class CapacityAnswers:
 
     def _answer_buffer(self, answer: BufferAnswer, now: datetime) -> None:
         buffer = answer.buffer
-        said = [(each, shown(buffer_message(answer, each))) for each in answer.said]
+        expected = [(each, shown(buffer_message(answer, each))) for each in answer.conditions]
         texts = {"provisioningStrategy": buffer.strategy, "replicas": str(answer.replicas)}
         if answer.template:
             texts |= {"podTemplateRef": answer.template, "podTemplateGeneration": str(answer.generation)}
-        if _agrees(buffer.conditions, said) and buffer.status == texts:
+        if _agrees(buffer.conditions, expected) and buffer.status == texts:
             return
         status: dict[str, Any] = {
             "provisioningStrategy": buffer.strategy,
             "replicas": answer.replicas,
             "podTemplateRef": {"name": answer.template} if answer.template else None,
             "podTemplateGeneration": answer.generation if answer.template else None,
-            "conditions": _merged(buffer, said, now),
+            "conditions": _merged(buffer, expected, now),
         }
         patch = {"metadata": {"resourceVersion": buffer.resource_version}, "status": status}
         with suppress(NotFoundError, ConflictError):
@@ -124,17 +124,17 @@ def _details(answer: RequestAnswer) -> dict[str, str]:
     return details
 
 
-_Texts = list[tuple[Said, str]]
+_Texts = list[tuple[AnswerCondition, str]]
 
 
-def _status(said: Said) -> str:
-    return "True" if said.true else "False"
+def _status(condition: AnswerCondition) -> str:
+    return "True" if condition.true else "False"
 
 
-def _agrees(conditions: Iterable[Condition], said: _Texts) -> bool:
+def _agrees(conditions: Iterable[Condition], expected: _Texts) -> bool:
     """True if the object has all these conditions already. Acceptance is written once, with any text."""
     found = {entry.type: entry for entry in conditions}
-    for each, text in said:
+    for each, text in expected:
         before = found.get(each.type)
         if before is None or before.status != _status(each):
             return False
@@ -143,10 +143,10 @@ def _agrees(conditions: Iterable[Condition], said: _Texts) -> bool:
     return True
 
 
-def _merged(about: ProvisioningRequest | CapacityBuffer, said: _Texts, now: datetime) -> list[dict[str, Any]]:
+def _merged(about: ProvisioningRequest | CapacityBuffer, expected: _Texts, now: datetime) -> list[dict[str, Any]]:
     """All conditions: the new ones in place of those of their types, and the others unchanged."""
     found = {entry.type: entry for entry in about.conditions}
-    for each, text in said:
+    for each, text in expected:
         before = found.get(each.type)
         if before is not None and each.why is Why.ACCEPTED and before.status == "True":
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from autoscaler.model.capacity_answers import Said
+from autoscaler.model.capacity_answers import AnswerCondition
 from autoscaler.model.plan import Plan
 from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
 from autoscaler.model.snapshot import Snapshot
@@ -29,7 +29,11 @@ def request_explanation(request: ProvisioningRequest, snapshot: Snapshot, plan: 
         "pods": request.pods,
         "conditions": [_condition(entry) for entry in request.conditions],
         "details": dict(request.details),
-        "now": [_said(said, request_message(answer, said)) for answer in answers for said in answer.said],
+        "now": [
+            _answered(condition, request_message(answer, condition))
+            for answer in answers
+            for condition in answer.conditions
+        ],
         "leftOut": _left_out(plan, "ProvisioningRequest", request.key),
     }
 
@@ -46,7 +50,11 @@ def buffer_explanation(buffer: CapacityBuffer, snapshot: Snapshot, plan: Plan) -
         "pods": sum(answer.replicas for answer in answers),
         "usdPerHour": None if None in prices else str(sum(price for price in prices if price is not None)),
         "conditions": [_condition(entry) for entry in buffer.conditions],
-        "now": [_said(said, buffer_message(answer, said)) for answer in answers for said in answer.said],
+        "now": [
+            _answered(condition, buffer_message(answer, condition))
+            for answer in answers
+            for condition in answer.conditions
+        ],
         "leftOut": _left_out(plan, "CapacityBuffer", buffer.key),
     }
 
@@ -55,9 +63,9 @@ def _condition(entry: Condition) -> dict[str, Any]:
     return {"type": entry.type, "status": entry.status, "reason": entry.reason, "message": entry.message}
 
 
-def _said(said: Said, message: str) -> dict[str, Any]:
-    status = "True" if said.true else "False"
-    return {"type": said.type, "status": status, "reason": said.why.value, "message": message}
+def _answered(condition: AnswerCondition, message: str) -> dict[str, Any]:
+    status = "True" if condition.true else "False"
+    return {"type": condition.type, "status": status, "reason": condition.why.value, "message": message}
 
 
 def _left_out(plan: Plan, kind: str, key: str) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, RequestAnswer, Why
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
 from autoscaler.planning.request_state import (
     CHECK_AGAIN,
@@ -113,8 +113,8 @@ def test_an_obstacle_that_is_gone_is_forgotten(class_name: str) -> None:
     looked = (request,) if class_name.startswith("check") else ()
 
     def after(before: RequestState, seconds: int, *, obstacle: bool) -> RequestState:
-        said = Said("Provisioned", Why.NOT_FOUND, obstacle=obstacle, true=False)
-        answer = RequestAnswer(request, (said,))
+        condition = AnswerCondition("Provisioned", Why.NOT_FOUND, obstacle=obstacle, true=False)
+        answer = RequestAnswer(request, (condition,))
         return request_state_after(before, state, (answer,), looked, NOW + timedelta(seconds=seconds))
 
     first = after(NO_REQUEST_STATE, 0, obstacle=True)
@@ -127,7 +127,7 @@ def test_an_obstacle_that_is_gone_is_forgotten(class_name: str) -> None:
 def test_what_nobody_looked_at_says_nothing_about_a_request_that_only_asks() -> None:
     request = replace(ASK, uid="uid-1")
     state = snapshot([], provisioning_requests=(request,))
-    answer = RequestAnswer(request, (Said("Provisioned", Why.NOT_FOUND, obstacle=True, true=False),))
+    answer = RequestAnswer(request, (AnswerCondition("Provisioned", Why.NOT_FOUND, obstacle=True, true=False),))
     seen = request_state_after(NO_REQUEST_STATE, state, (answer,), (request,), NOW)
     later = request_state_after(seen, state, (), (), NOW + timedelta(seconds=40))
     assert later.hopeless_since(request) == NOW

@@ -144,7 +144,7 @@ def placed(*targets: Target) -> Plan:
 def test_a_request_is_provisioned_when_every_pod_has_a_node_that_is_there(found: Plan, why: Why) -> None:
     state = with_virtual_pods(world(provisioning_requests=(REQUEST,)))
     (answer,) = request_answers(state, found, NOW, {})
-    assert [said.why for said in answer.said] == [Why.ACCEPTED, why]
+    assert [condition.why for condition in answer.conditions] == [Why.ACCEPTED, why]
     assert answer.nodes == (("n0", "n1") if why is Why.PROVISIONED else ())
 
 
@@ -152,7 +152,9 @@ def test_a_request_is_provisioned_when_every_pod_has_a_node_that_is_there(found:
 def test_a_booking_lasts_ten_minutes(age: timedelta, *, over: bool) -> None:
     done = replace(REQUEST, conditions=(Condition("Provisioned", "True", since=NOW - age),))
     found = request_answers(world(provisioning_requests=(done,)), Plan(), NOW, {})
-    assert [said.why for answer in found for said in answer.said] == ([Why.BOOKING_EXPIRED] if over else [])
+    assert [condition.why for answer in found for condition in answer.conditions] == (
+        [Why.BOOKING_EXPIRED] if over else []
+    )
 
 
 def test_a_namespace_that_asks_for_too_much_delays_itself_alone() -> None:
@@ -184,9 +186,9 @@ def test_a_request_that_waits_for_its_turn_is_told_so_and_has_not_failed() -> No
     assert len(left_out) == MOST_OBJECTS
     (waiting,) = (r for r in requests if r.key not in left_out)
     (answer,) = (a for a in request_answers(seen, Plan(), NOW, {}) if a.request.name == waiting.name)
-    said = answer.said[-1]
-    assert (said.type.value, said.true, said.why) == ("Provisioned", False, Why.NOT_FOUND)
-    assert said.reasons[0].code is Code.WAITS_FOR_TURN
+    condition = answer.conditions[-1]
+    assert (condition.type.value, condition.true, condition.why) == ("Provisioned", False, Why.NOT_FOUND)
+    assert condition.reasons[0].code is Code.WAITS_FOR_TURN
 
 
 def test_neither_a_tenants_label_nor_a_templates_node_takes_a_node_from_others() -> None:
@@ -234,7 +236,7 @@ def test_only_pods_on_its_own_nodes_consume_a_booking() -> None:
     assert request_answers(replace(seen, nodes=(own,)), Plan(), NOW, {}) == ()
     here = tuple(replace(each, node_name="own") for each in seen.pods)
     (answer,) = request_answers(replace(seen, nodes=(own,), pods=here), Plan(), NOW, {})
-    assert [said.why for said in answer.said] == [Why.CONSUMED]
+    assert [condition.why for condition in answer.conditions] == [Why.CONSUMED]
     leaving = tuple(replace(each, deleting=True) for each in here)
     assert request_answers(replace(seen, nodes=(own,), pods=leaving), Plan(), NOW, {}) == ()
 
@@ -266,6 +268,6 @@ def test_requests_whose_pods_cannot_be_told_apart_or_written_down_are_refused(
     seen = with_virtual_pods(world(provisioning_requests=(request_,)))
     assert seen.pods == ()
     (answer,) = request_answers(seen, Plan(), NOW, {})
-    said = answer.said[-1]
-    assert (said.type.value, said.why) == ("Failed", Why.NO_PODS)
-    assert feature in str(said.reasons[0].detail)
+    condition = answer.conditions[-1]
+    assert (condition.type.value, condition.why) == ("Failed", Why.NO_PODS)
+    assert feature in str(condition.reasons[0].detail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
+from autoscaler.model.capacity_answers import AnswerCondition, RequestAnswer, Why
 from autoscaler.model.plan import NearMiss
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.requested_capacity import PodSet, ProvisioningRequest, RequestCondition
@@ -19,8 +19,10 @@ def message(
     *reasons: Reason, miss: NearMiss | None = None, total: int = 2, templates: tuple[str, ...] = ("ppt",)
 ) -> str:
     request = ProvisioningRequest("team", "job", "atomic.foreslice.dev", tuple(PodSet(name, 1) for name in templates))
-    said = Said(RequestCondition.FAILED, true=True, why=Why.NOT_FOUND, reasons=reasons, miss=miss, total=total)
-    return request_message(RequestAnswer(request, (said,)), said)
+    condition = AnswerCondition(
+        RequestCondition.FAILED, true=True, why=Why.NOT_FOUND, reasons=reasons, miss=miss, total=total
+    )
+    return request_message(RequestAnswer(request, (condition,)), condition)
 
 
 def few(claim: str, wanted: int = 2) -> Reason:
