@@ -73,7 +73,7 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
     named = {p.pod for p in plan.placements if p.target is Target.NEW} | {left.pod for left in plan.left_out}
     uids = {key: pod.uid for pod in snapshot.pods if named and (key := pod.key) in named}
     owners = dict(_owners(snapshot))
-    told: set[tuple[VirtualOwner, str]] = set()
+    announced: set[tuple[VirtualOwner, str]] = set()
     launches = {launch.name: launch for launch in plan.launches}
     pools = {pool.name: pool for pool in snapshot.pools}
     waiting = _claims_by_hand(snapshot)
@@ -82,7 +82,7 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
             launch = launches[placement.node]
             placed = partial(_placed, placement, launch, uids.get(placement.pod, ""), pools.get(launch.pool))
             if owner := owner_of(placement.pod):
-                yield from _of_owner(owner, placement.node, placed, told, owners)
+                yield from _of_owner(owner, placement.node, placed, announced, owners)
             else:
                 yield _of_pod(placement.pod, placed, waiting.pop(placement.pod, []))
     for left in plan.left_out:
@@ -90,7 +90,7 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
             continue  # its node exists, and kube-scheduler will write the event
         missing = partial(_left_out, left, uids.get(left.pod, ""))
         if owner := owner_of(left.pod):
-            yield from _of_owner(owner, "", missing, told, owners)
+            yield from _of_owner(owner, "", missing, announced, owners)
         else:
             yield _of_pod(left.pod, missing, waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
@@ -127,12 +127,12 @@ def _of_owner(
     owner: VirtualOwner,
     node: str,
     create: Callable[[], Event],
-    told: set[tuple[VirtualOwner, str]],
+    announced: set[tuple[VirtualOwner, str]],
     uids: Mapping[VirtualOwner, str],
 ) -> Iterator[ObjectEvents]:
     """The event of a virtual pod, on its request or buffer: once for each node, not for each pod."""
-    if (owner, node) not in told:
-        told.add((owner, node))
+    if (owner, node) not in announced:
+        announced.add((owner, node))
         about = Subject(owner.kind, owner.name, owner.namespace)
         yield ObjectEvents(about, lambda: iter([on_owner(create(), uids.get(owner, ""))]))
 
@@ -298,8 +298,8 @@ def _failed(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Event:
     why = last_edge(node) or node.phase.value
     resting = (one for one in backoffs if one.pool == node.pool and one.covers(node.offering) and one.message)
     answer = next(resting, None) if why == Why.NO_OFFERING_LEFT.value else None
-    told = f": {answer.message}" if answer is not None else ""
-    message = f"{offering_text(node.offering)} did not become a node{told}; the next reconcile plans its pods again"
+    cause = f": {answer.message}" if answer is not None else ""
+    message = f"{offering_text(node.offering)} did not become a node{cause}; the next reconcile plans its pods again"
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", why, message)
 
 

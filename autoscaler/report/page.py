@@ -71,8 +71,8 @@ class Explanation:
 
 def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
     """The page after a reconcile, for the pods of one namespace or of all."""
-    fates, readable = _Fates.of(snapshot, plan), of_namespace(namespace)
-    pending = [pod for pod in snapshot.pods if pod.key in fates.told and pod.node_name is None]
+    outcomes, readable = _Outcomes.of(snapshot, plan), of_namespace(namespace)
+    pending = [pod for pod in snapshot.pods if pod.key in outcomes.planned and pod.node_name is None]
     shown = [pod for pod in pending if namespace in ("", pod.namespace)]
     return StatusPage(
         as_of=now,
@@ -82,7 +82,7 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
             *fragmentation_lines(plan),
             *(() if namespace else room_lines(plan)),  # those name pods of all namespaces
         ),
-        waiting=tuple(_waiting(pod, fates, readable, now) for pod in shown[:SHOWN_WAITING]),
+        waiting=tuple(_waiting(pod, outcomes, readable, now) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),
             _pools(snapshot, plan, now),
@@ -98,7 +98,7 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
     if found is None:
         return None
     readable = of_pod(found)
-    state, why = _state(found, _Fates.of(snapshot, plan), readable)
+    state, why = _state(found, _Outcomes.of(snapshot, plan), readable)
     return Explanation(
         as_of=now,
         pod=pod,
@@ -113,7 +113,7 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
 
 
 @dataclass(frozen=True, slots=True)
-class _Fates:
+class _Outcomes:
     """The plan's results by key of the pod; launches by name; names of the pools that act."""
 
     placements: Mapping[str, Placement]
@@ -123,8 +123,8 @@ class _Fates:
     pools: Set[str]
 
     @staticmethod
-    def of(snapshot: Snapshot, plan: Plan) -> _Fates:
-        return _Fates(
+    def of(snapshot: Snapshot, plan: Plan) -> _Outcomes:
+        return _Outcomes(
             placements={placement.pod: placement for placement in plan.placements},
             left={left.pod: left for left in (*plan.left_out, *plan.outside)},
             launches={launch.name: launch for launch in plan.launches},
@@ -133,35 +133,35 @@ class _Fates:
         )
 
     @property
-    def told(self) -> Set[str]:
+    def planned(self) -> Set[str]:
         """The pods in the plan."""
         return self.placements.keys() | self.left.keys()
 
 
-def _waiting(pod: Pod, fates: _Fates, readable: Readable, now: datetime) -> WaitingPod:
-    state, why = _state(pod, fates, readable)
+def _waiting(pod: Pod, outcomes: _Outcomes, readable: Readable, now: datetime) -> WaitingPod:
+    state, why = _state(pod, outcomes, readable)
     age = age_text(timedelta(seconds=now.timestamp() - pod.created)) if pod.created else ""
-    return WaitingPod(pod.namespace, pod.name, state, "; ".join(why), age, bad=pod.key in fates.left)
+    return WaitingPod(pod.namespace, pod.name, state, "; ".join(why), age, bad=pod.key in outcomes.left)
 
 
-def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str, ...]]:
+def _state(pod: Pod, outcomes: _Outcomes, readable: Readable) -> tuple[str, tuple[str, ...]]:
     """The pod's state in a few words, and the reasons as sentences."""
     if pod.node_name is not None:
         return f"runs on node {pod.node_name}", ()
-    placement = fates.placements.get(pod.key)
+    placement = outcomes.placements.get(pod.key)
     if placement is not None:
-        launch = fates.launches.get(placement.node)
+        launch = outcomes.launches.get(placement.node)
         reasons = placement.reasons or (launch.reasons if launch else ())
         # The state already shows the kind of node.
-        telling = joined(redacted(tuple(r for r in reasons if r.code not in _SAID), readable))
-        return _destination(placement, launch, fates), tuple(map(text_of, telling))
-    left = fates.left.get(pod.key)
+        shown = joined(redacted(tuple(r for r in reasons if r.code not in _SHOWN_BY_STATE), readable))
+        return _destination(placement, launch, outcomes), tuple(map(text_of, shown))
+    left = outcomes.left.get(pod.key)
     if left is None:
         return "not planned yet: the next reconcile decides", ()
     return _STATES.get(left.verdict, "no node fits"), tuple(_why_not(left, readable))
 
 
-_SAID: Final = frozenset({Code.EXISTING_NODE, Code.COMING_NODE})
+_SHOWN_BY_STATE: Final = frozenset({Code.EXISTING_NODE, Code.COMING_NODE})
 _STATES: Final = {
     LeftOutVerdict.FATAL: "kube-scheduler fails on it",
     LeftOutVerdict.UNKNOWN: "undecided: it depends on values that are not known before launch",
@@ -169,7 +169,7 @@ _STATES: Final = {
 }
 
 
-def _destination(placement: Placement, launch: PlannedNode | None, fates: _Fates) -> str:
+def _destination(placement: Placement, launch: PlannedNode | None, outcomes: _Outcomes) -> str:
     if placement.target is Target.EXISTING:
         return f"fits node {placement.node}"
     if placement.target is Target.COMING and any("since" in reason.detail for reason in placement.reasons):
@@ -178,10 +178,10 @@ def _destination(placement: Placement, launch: PlannedNode | None, fates: _Fates
         return f"waits for node {placement.node}, which is starting"
     if launch is None:
         return f"waits for new node {placement.node}"
-    if launch.pool in fates.acting:
+    if launch.pool in outcomes.acting:
         ready = f", {text}" if (text := ready_text(launch.ready_in)) else ""
         return f"a node is being launched: {offering_text(launch.offering)}{ready}"
-    if launch.pool not in fates.pools:
+    if launch.pool not in outcomes.pools:
         return f"would get a new node: {offering_text(launch.offering)}"
     return f"would get a new node if pool {launch.pool} were in mode Act: {offering_text(launch.offering)}"
 

@@ -172,10 +172,10 @@ def diff_summary(found: Mapping[str, Any]) -> str:
     """One line."""
     cost = found["usdPerHour"]
     changes = Counter(entry["change"] for entry in found["pods"])
-    told = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
+    parts = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
     costs = f"{money(cost['before'])} → {money(cost['after'])} $/h ({_with_sign(cost['difference'])})"
-    told += ["no saving, since pods lose their places"] if lost_places(found) and cost["difference"][0] == "-" else []
-    return "; ".join([costs, *told])
+    parts += ["no saving, since pods lose their places"] if lost_places(found) and cost["difference"][0] == "-" else []
+    return "; ".join([costs, *parts])
 
 
 def _signed(amount: Decimal) -> str:

@@ -211,9 +211,9 @@ class _Shared:
         only = Subject("claim", claims.pop()) if len(claims) == 1 else NO_SUBJECT
         groups: dict[tuple[object, ...], list[Considered]] = {}
         for entry in demand.considered:
-            key = (entry.outcome, entry.nodes, tuple(_impersonal(entry, demand, only)))
+            key = (entry.outcome, entry.nodes, tuple(_without_names(entry, demand, only)))
             groups.setdefault(key, []).append(entry)
-        return [self._considered(group, tuple(_impersonal(group[0], demand, only))) for group in groups.values()]
+        return [self._considered(group, tuple(_without_names(group[0], demand, only))) for group in groups.values()]
 
     def _considered(self, group: list[Considered], reasons: tuple[Reason, ...]) -> Document:
         return {
@@ -250,7 +250,7 @@ def _own(entry: LeftOut, reasons: Iterable[Reason] | None = None) -> Iterable[Re
     return [_without(reason, own) for reason in (entry.reasons if reasons is None else reasons)]
 
 
-def _impersonal(entry: Considered, demand: Demand, claim: Subject) -> Iterable[Reason]:
+def _without_names(entry: Considered, demand: Demand, claim: Subject) -> Iterable[Reason]:
     """Reasons without the names of the demand's pods, of its only claim, and of the offering itself."""
     own = (Subject("offering", entry.offering.instance_type), Subject("pod", demand.pods[0]), claim)
     return [_without(reason, own) for reason in entry.reasons]

@@ -28,13 +28,13 @@ svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-
 def study_page(name: str, outcomes: Sequence[Outcome], gap: Gap) -> str:
     """The HTML text. Every text of a user is escaped, and no script runs."""
     title = escape(one_line(name))
-    said = "".join(f"<p>{escape(one_line(line))}</p>" for line in summary_lines(name, outcomes, gap))
+    summary = "".join(f"<p>{escape(one_line(line))}</p>" for line in summary_lines(name, outcomes, gap))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>foreslice simulate: {title}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{title}</h1>{said}{_table(outcomes, gap)}{''.join(_pictures(outcomes))}</body></html>\n"
+        f"<h1>{title}</h1>{summary}{_table(outcomes, gap)}{''.join(_pictures(outcomes))}</body></html>\n"
     )
 
 

@@ -25,8 +25,8 @@ def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
 def summary_of(findings: Sequence[Finding]) -> str:
     """ "2 errors, 1 warning"."""
     counts = Counter(finding.level for finding in findings)
-    told = [counted(counts[level], level.value) for level in Level if counts[level]]
-    return ", ".join(told) or "nothing found"
+    counted_levels = [counted(counts[level], level.value) for level in Level if counts[level]]
+    return ", ".join(counted_levels) or "nothing found"
 
 
 def document_of(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
     """All pods that cannot be placed; those with the same reasons together."""
     groups: dict[tuple[object, ...], list[LeftOut]] = {}
     for entry in plan.left_out:
-        key: object = entry.pod if wide else tuple(_impersonal(entry))
+        key: object = entry.pod if wide else tuple(_without_names(entry))
         groups.setdefault((entry.verdict, key), []).append(entry)
     lines: list[str] = []
     shown = list(groups.values()) if wide else list(groups.values())[:SHOWN_GROUPS]
@@ -183,14 +183,14 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     whole = len(entry.near_misses) < _LISTED_MISSES
     entry = entry if wide else _offered(entry)
     counts = _counts(entry.near_misses, abbreviated=not wide)
-    told = {_plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
+    nearest_texts = {_plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     lines = [
         _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
         if not (nowhere and reason.code is Code.NOT_PREDICTED)
-        and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in told))
+        and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in nearest_texts))
         and not (counts and absent.intersection(none_of_it(reason)))
     ]
     yield from dict.fromkeys(lines)
@@ -390,7 +390,7 @@ def _of_any_device(reason: Reason) -> Reason:
     return replace(reason, subject=NO_SUBJECT) if of_all else reason
 
 
-def _impersonal(entry: LeftOut) -> Iterator[str]:
+def _without_names(entry: LeftOut) -> Iterator[str]:
     """The lines about a pod without its own names: equal for equal pods."""
     names = [entry.pod, *entry.claims]
     for line in left_out_lines(entry):
