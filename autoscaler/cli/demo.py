@@ -61,7 +61,7 @@ def demo(speed: float, page: Path | None, output: str) -> None:
     block = OfferingKey("p5.48xlarge", "us-east-1a", CapacityType.CAPACITY_BLOCK)
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)
-    recorder = TimelineRecorder(simulation.api, show.happening)
+    recorder = TimelineRecorder(simulation.api, show.event)
     busiest = _Busiest()
 
     def observe(tick: Tick) -> None:
@@ -93,7 +93,7 @@ class _Busiest:
 class _Json:
     """One JSON object a line, the summary last."""
 
-    def happening(self, event: TimelineEvent) -> None:
+    def event(self, event: TimelineEvent) -> None:
         click.echo(printable_json(json.dumps(document_of(event), ensure_ascii=False)))
 
     def summary(self, summary: Summary) -> None:
@@ -110,7 +110,7 @@ class _Text:
         click.echo("A cluster and a cloud, both simulated, with the catalog's prices and a virtual clock.")
         click.echo("  + a pod comes in   * a decision   ! nothing can help   · a pod runs or ends")
 
-    def happening(self, event: TimelineEvent) -> None:
+    def event(self, event: TimelineEvent) -> None:
         if event.at != self._at:
             if self._speed and self._at is not None:
                 self._clock.wait((event.at - self._at).total_seconds() / self._speed)

@@ -176,8 +176,8 @@ def _git(*arguments: str, about: str) -> bytes:
         raise BadInputError(f"{about} needs git, which is not installed", next_step="install git, or give files")
     done = subprocess.run(["git", *arguments], capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip() or "there is no such revision"
+        error = done.stderr.decode(errors="replace").strip() or "there is no such revision"
         raise BadInputError(
-            f"{about} cannot be read: {said}", next_step="run it inside the repository, and check REV and PATH"
+            f"{about} cannot be read: {error}", next_step="run it inside the repository, and check REV and PATH"
         )
     return done.stdout

@@ -226,7 +226,7 @@ def _decide(
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
-    told = (
+    found_advice = (
         *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),
@@ -242,7 +242,7 @@ def _decide(
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
     useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
-    decided = replace(decided, warnings=(*useless, *map(reason_of, told), *decided.warnings))
+    decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
@@ -253,12 +253,12 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
     """The cost of an assumed root disk, if a larger one would have made the plan cheaper."""
     if found is not None:
         nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
-        told = [change.detail for change in found.types]
-        disks = " and ".join(f"{one['disk']} on {one['instance_type']} ({one['setting']})" for one in told)
+        types = [change.detail for change in found.types]
+        disks = " and ".join(f"{one['disk']} on {one['instance_type']} ({one['setting']})" for one in types)
         steps = "`, `".join(
             f"foreslice catalog set {one['instance_type']} allocatable.ephemeral-storage={one['allocatable']} "
             "--into DIR --reason WHY"
-            for one in told
+            for one in types
         )
         yield surprise(
             "root disks",

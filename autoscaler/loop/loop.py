@@ -197,8 +197,8 @@ class Loop:
             memory=self._memory,
             closes=self._closes,
         )
-        told = {id(entry.error) for entry in self._failing.values()}
-        for entry in (one for one in decisions.failing.values() if not one.waits and id(one.error) not in told):
+        logged = {id(entry.error) for entry in self._failing.values()}
+        for entry in (one for one in decisions.failing.values() if not one.waits and id(one.error) not in logged):
             name = entry.subject.name
             _LOG.error("unexpected_error", kind=entry.kind, name=name, namespace=entry.namespace, exc_info=entry.error)
         if decisions.unmoved is not None:

@@ -123,7 +123,7 @@ def _entry_text(spelled: str, facts: dict[str, Any], opened: Catalog, today: str
     name = _own_name(spelled)
     like = facts["model"]
     entry = _taken_over(type_entry(chosen_type(like, opened), opened.accelerators), facts) if like else {}
-    said = {
+    fields = {
         "machine": spelled if spelled != name else None,
         "cloud": facts["cloud"],
         "architecture": facts["architecture"] or entry.get("architecture", "amd64"),
@@ -133,7 +133,7 @@ def _entry_text(spelled: str, facts: dict[str, Any], opened: Catalog, today: str
         "capacityTypes": facts["sold_as"].split(",") if facts["sold_as"] else entry.get("capacityTypes", ["on-demand"]),
         "prices": _prices(facts, today),
     }
-    given = {key: value for key, value in said.items() if value}
+    given = {key: value for key, value in fields.items() if value}
     guesses = {group: {"source": f"taken over from {like}", "date": today, "guess": True} for group in _GROUPS if like}
     shape = {"source": facts["source"] or "entered by hand", "date": today}
     return new_document(

@@ -88,9 +88,9 @@ def _is_silent(origin: ValueOrigin) -> bool:
 
 
 def _place(place: Place) -> dict[str, Any]:
-    said = {"priority": place.priority or None, "reason": place.reason or None}
+    fields = {"priority": place.priority or None, "reason": place.reason or None}
     until = {"expires": place.expires.isoformat()} if place.expires else {}
-    layer = {name: value for name, value in said.items() if value is not None}
+    layer = {name: value for name, value in fields.items() if value is not None}
     return {"value": place.value, "file": place.file, "line": place.line, **layer, **until}
 
 

@@ -45,7 +45,7 @@ def sync_listing(
             directory=target,
             layers=layers_of((*directories, target)),
             accept_removals=accept_removals,
-            told=_told,
+            told=_print_progress,
         )
     except ProviderError as error:
         raise BadInputError(f"{listing.cloud}: {error.message}", next_step=error.next_step) from error
@@ -60,7 +60,7 @@ def sync_listing(
         click.echo(f"\nnothing is written; --write keeps it in {found.path}")
 
 
-def _told(step: str, progress: Progress) -> None:
+def _print_progress(step: str, progress: Progress) -> None:
     """Progress on one line of a terminal, else only the end of each step."""
     text = f"{step}: {len(progress.rows[step])}"
     if sys.stderr.isatty():

@@ -70,11 +70,11 @@ def read_manifests(
     """
     loaded = parsed_manifests(paths, version, directories, strict=strict, skip_unknown=skip_unknown)
     folder, name = known_as
-    told = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
+    problems = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{told}")
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}")
     if loaded.problems:
-        click.echo(told, err=True)
+        click.echo(problems, err=True)
     return loaded
 
 
