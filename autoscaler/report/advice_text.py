@@ -109,7 +109,8 @@ _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or re
 
 
 def change_text(change: Change, *, nodes: int = 0) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes". Changes of one object that belong together are one sentence.
+    """ "pool gpu: add spot to spec.capacityTypes". Changes of one object that belong together are one sentence;
+    those of several objects are numbered.
 
     A new pool needs a limit: the `nodes` that are launched with the change, or more.
     """
@@ -125,8 +126,8 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
         texts.append(_part_text(part, new=new) + (_DAEMON_SET if part in plugins[-1:] else ""))
     if CREATE_POOL in objects:
         objects[CREATE_POOL].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
-    *first, last = (f"{head} {_listed(found)}".strip() for head, found in objects.items())
-    return "; and ".join(("; ".join(first), last)) if first else last
+    steps = [f"{head} {_listed(found)}".strip() for head, found in objects.items()]
+    return "; ".join(f"({number}) {step}" for number, step in enumerate(steps, 1)) if len(steps) > 1 else steps[0]
 
 
 def _part_text(change: Change, *, new: bool) -> str:

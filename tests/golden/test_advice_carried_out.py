@@ -214,7 +214,7 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
         objects += _volume(*claim.split("/"))
     rest = rest.replace(_BY_DAEMON_SET, "")
     rest = re.sub(r"run the device plugin of \S+|pod \S+: create PersistentVolumeClaim \S+ \(.*?\)", "", rest)
-    return objects if re.fullmatch(r"(;|and|\s)*", rest) else None
+    return objects if re.fullmatch(r"(;|and|\(\d\)|\s)*", rest) else None
 
 
 def _pool(words: str) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def test_a_pool_gives_up_the_driver_of_what_a_plugin_hands_out(tmp_path: Path) -
     assert "no CapacityPool allows it" not in text
     assert "leave out spec.drivers" not in text
     (advice,) = proposals(text)
-    drivers = re.search(r"pool gpu: set spec.drivers.profiles to \[(.*?)\]; and (.*)", advice["change"])
+    drivers = re.search(r"pool gpu: set spec.drivers.profiles to \[(.*?)\]; \(2\) (.*)", advice["change"])
     assert drivers is not None, advice["change"]
     reason = re.sub(r"\s+", " ", text)
     assert (

@@ -105,7 +105,9 @@ def test_who_selects_flex_start_is_told_to_allow_it_and_of_its_price(of_pool: bo
     catalog = Catalog.of([FLEX, machine("n1-usual", SMALL, 1, "1.00", cloud="gcp")])
     (first, *_) = advise(asking, given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
     (line, *_) = advice_lines([first])
-    allowed = "pool team: add flex-start to" if of_pool else "allow flex-start capacity: --allow on-demand,flex-start"
+    allowed = (
+        "(1) pool team: add flex-start to" if of_pool else "allow flex-start capacity: --allow on-demand,flex-start"
+    )
     assert line.startswith(allowed)
     assert "costs as flex-start, of which no price is shipped" in line
     assert line.endswith("→ 1 × a3-rare-8g (flex-start), no price known")

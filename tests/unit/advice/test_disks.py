@@ -54,8 +54,8 @@ def test_the_disk_comes_before_a_smaller_request() -> None:
 
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_label() -> None:
     label = (
-        "create a CapacityPool with spec.limits.nodes 1 or more, foreslice.dev/cloud In [gcp] in spec.requirements and "
-        "cloud.google.com/gke-gpu-driver-version=disabled in spec.labels; and "
+        "(1) create a CapacityPool with spec.limits.nodes 1 or more, foreslice.dev/cloud In [gcp] in spec.requirements "
+        "and cloud.google.com/gke-gpu-driver-version=disabled in spec.labels; (2) "
     )
     assert advice_lines(advice(wanting(L4 | DISABLED))) == [label + DISK]
 
@@ -72,7 +72,7 @@ def test_no_pool_gets_the_label_of_a_driver_that_the_cloud_installs(value: str) 
 def test_no_accelerator_is_given_up_for_a_disk_behind_a_class_of_autopilot() -> None:
     """Dropping both labels would place the pod, too."""
     asked = wanting(L4 | {"cloud.google.com/compute-class": "Accelerator"})
-    dropped = "pod default/p: drop nodeSelector cloud.google.com/compute-class=Accelerator; and "
+    dropped = "(1) pod default/p: drop nodeSelector cloud.google.com/compute-class=Accelerator; (2) "
     assert advice_lines(advice(asked)) == [dropped + DISK]
 
 

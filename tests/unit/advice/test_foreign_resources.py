@@ -38,7 +38,7 @@ def advised(machine: str, *resources: str, selector: dict[str, str] | None = Non
 )
 def test_the_network_of_another_system_is_dropped_and_replaced(machine: str, network: str) -> None:
     (line,) = advised(machine, "nvidia.com/gpu", "rdma/hca")
-    assert line.startswith("pod default/p: drop the request of rdma/hca, which only nodes of other clouds or systems")
+    assert "pod default/p: drop the request of rdma/hca, which only nodes of other clouds or systems have" in line
     assert network in line
 
 
