@@ -90,12 +90,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     there = known_nodes(snapshot)
     yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
     yield from _of_first(snapshot, _path_of_node, _path)
-    assumed = not (snapshot.pools or snapshot.nodes)
-    for protocol in gpudirect_protocols():
-        direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
-        yield from _of_first(
-            snapshot if assumed else unbought, direct, partial(_gpudirect, protocol=protocol, assumed=assumed)
-        )
+    yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(
         here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
@@ -103,6 +98,15 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     for key in MODEL_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
         yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
+
+
+def _gpudirect_advice(snapshot: Snapshot, unbought: Snapshot) -> Iterator[Diagnostic]:
+    assumed = not (snapshot.pools or snapshot.nodes)
+    for protocol in gpudirect_protocols():
+        direct = partial(_uses_gpudirect, protocol=protocol, pools=snapshot.pools)
+        yield from _of_first(
+            snapshot if assumed else unbought, direct, partial(_gpudirect, protocol=protocol, assumed=assumed)
+        )
 
 
 def _parts_of_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:

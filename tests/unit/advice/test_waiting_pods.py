@@ -128,7 +128,7 @@ def test_a_gang_starts_with_those_of_its_pods_that_any_node_runs() -> None:
         (
             "google.com/tpu",
             "ct5lp-hightpu-1t",
-            "spec.scope.pods All; and pod default/p: drop nodeSelector kubernetes.io/hostname=gpu-7 → 1 × ct5lp",
+            "spec.scope.pods All; (2) pod default/p: drop nodeSelector kubernetes.io/hostname=gpu-7 → 1 × ct5lp",
         ),
         ("aws.amazon.com/neuron", "inf2.xlarge", "foreslice.dev/accelerator In [aws-inferentia2"),
     ],
