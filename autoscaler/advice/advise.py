@@ -58,7 +58,7 @@ from autoscaler.advice.pool_changes import (
     requirements,
     staying_in_cloud,
 )
-from autoscaler.advice.pool_opening import openings, plugins, with_drivers
+from autoscaler.advice.pool_opening import claimed_parts, openings, plugins, with_drivers
 from autoscaler.advice.prices import prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
@@ -350,7 +350,7 @@ _ALLOWING: _Searches = (
 _REWORDING: _Searches = (
     *(openings, plugins, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
     *(feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
-    *(whole_gpus, refused_configs, other_topologies),
+    *(claimed_parts, whole_gpus, refused_configs, other_topologies),
 )
 _GIVING_UP: _Searches = (
     *(counts, driver_profiles, node_labels, prices, capacity_blocks, node_selectors, requirements),

@@ -44,6 +44,7 @@ class ChangeKind(Enum):
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"
+    CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class
     WHOLE_GPUS = "WholeGpus"  # resources: parts of GPUs; instead: the request for whole ones
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told

@@ -5,7 +5,7 @@ Each obstacle alone hides the next, and nobody wants to meet them one after anot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
@@ -21,16 +21,17 @@ from autoscaler.advice.pool_changes import (
     widen_scope,
 )
 from autoscaler.advice.situation import Situation, worth_serving
+from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.prediction.device_plugins import plugin_of
+from instance_catalog.prediction.device_plugins import MIG_CLASS, mig_condition, mig_profile, plugin_of
 
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
@@ -57,6 +58,47 @@ def openings(asked: Situation) -> Iterator[Change]:
         yield Change.together(*serving, *labelling, *volumes, *plugins)
         if asked.snapshot.daemon_sets and (every := tuple(_plugins(asked, managed=True))) != plugins:
             yield Change.together(*serving, *labelling, *volumes, *every)
+
+
+def claimed_parts(asked: Situation) -> Iterator[Change]:
+    """Claims of MIG parts for pods that ask the device plugin for them, which divides no GPU itself; by pool with the
+    labels, volumes and drivers that they then need."""
+    served = served_resources(asked.snapshot)
+    wanted = mig_resources(asked.pod, served)
+    if not wanted or all(known.name != MIG_CLASS for known in asked.snapshot.classes):
+        return
+    devices = tuple(f"{count} with {mig_condition(name)}" for name, count in wanted.items())
+    edit = partial(_with_claims, keys=asked.keys, served=served)
+    facts: dict[str, Fact] = {"devices": devices, "device_class": MIG_CLASS, "resources": tuple(wanted)}
+    claimed = Change.of(ChangeKind.CLAIM_PARTS, f"pod {asked.pod.key}", edit, **facts)
+    volumes = tuple(missing_volumes(asked))
+    for pool in asked.pools:
+        scheduled = asked.pod.scheduler_name in pool.scope.schedulers
+        serving = () if scheduled else (add_scheduler(asked, pool),)
+        labelling = tuple(add_labels(asked, pool)) or tuple(leaving_others(asked))
+        whole = Change.together(claimed, *serving, *labelling, *volumes)
+        yield whole
+        drivers = _dividing(pool, wanted)
+        if drivers and drivers != pool.drivers:
+            yield Change.together(whole, set_drivers(pool, drivers))
+
+
+def _with_claims(snapshot: Snapshot, keys: frozenset[str], served: frozenset[str]) -> Snapshot:
+    asking = (pod for pod in snapshot.pods if pod.key in keys and mig_resources(pod, served))
+    changed = {pod.key: claiming_parts(pod, served) for pod in asking}
+    claims = {claim.key: claim for _, claim in changed.values()}
+    pods = tuple(changed[pod.key][0] if pod.key in changed else pod for pod in snapshot.pods)
+    return replace(snapshot, pods=pods, claims=snapshot.claims.with_items(claims))
+
+
+def _dividing(pool: CapacityPool, resources: Collection[str]) -> tuple[str, ...]:
+    """The pool's drivers, with GPUs that the node image divides into parts of one kind: the layout of
+    nvidia-mig-parted. () for several kinds, and where a plan tries all drivers anyway."""
+    if pool.implicit or len(resources) != 1:
+        return ()
+    layout = f"nvidia:mig=all-{mig_profile(*resources)}"
+    others = tuple(text for text in pool.drivers if text.partition(":")[0].partition("@")[0] != "nvidia")
+    return (layout, *(others if pool.drivers else ("compute-domain",)))
 
 
 def plugins(asked: Situation) -> Iterator[Change]:

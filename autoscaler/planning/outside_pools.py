@@ -26,7 +26,13 @@ from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.prediction.device_plugins import plugin_of, plugin_resources
+from instance_catalog.prediction.device_plugins import (
+    MIG_CLASS,
+    mig_condition,
+    mig_profile,
+    plugin_of,
+    plugin_resources,
+)
 from instance_catalog.types.catalog import Catalog
 
 _POOLS: Final = 3  # the most pools in a reason
@@ -117,8 +123,14 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
 
 
 def without_machines(outside: Sequence[LeftOut], catalog: Catalog) -> tuple[LeftOut, ...]:
-    """The ignored pods; for those whose devices no instance type has, the clouds: no scope of a pool changes that."""
-    if not any(_counted(name) for entry in outside for reason in entry.reasons for name in _by_plugin(reason)):
+    """The ignored pods; for those whose devices no instance type has, the clouds, and for MIG parts the claim that asks
+    for the same: no scope of a pool changes that."""
+    if not any(
+        _counted(name) or mig_profile(name)
+        for entry in outside
+        for reason in entry.reasons
+        for name in _by_plugin(reason)
+    ):
         return tuple(outside)
     had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     had |= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
@@ -137,7 +149,12 @@ def _by_plugin(reason: Reason) -> tuple[str, ...]:
 
 def _nowhere(reason: Reason, had: Set[str], clouds: str) -> Reason:
     lacking = tuple(name for name in _by_plugin(reason) if name not in had and _counted(name))
-    return Reason.of(reason.code, reason.subject, resources=lacking, clouds=clouds) if lacking else reason
+    if lacking:
+        return Reason.of(reason.code, reason.subject, resources=lacking, clouds=clouds)
+    if parts := tuple(name for name in _by_plugin(reason) if name not in had and mig_profile(name)):
+        devices = tuple(map(mig_condition, parts))
+        return Reason.of(reason.code, reason.subject, resources=parts, device_class=MIG_CLASS, devices=devices)
+    return reason
 
 
 def _counted(resource: str) -> bool:

@@ -55,6 +55,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_RESOURCES: "drop the request of {resources}, which only nodes of other clouds or systems have",
     ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
     ChangeKind.WHOLE_GPUS: "request {instead} instead of {resources}, for whole GPUs",
+    ChangeKind.CLAIM_PARTS: (
+        "claim devices of DeviceClass {device_class} ({devices}) instead of requesting {resources}, "
+        "as in docs/examples/mig-parts.yaml"
+    ),
     ChangeKind.NEAREST_MODEL: (
         "require {label} In [{accelerators}], the nearest in the catalog, instead of {key} In [{was}], which no "
         "instance type in it has"

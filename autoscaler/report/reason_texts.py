@@ -109,6 +109,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, which no machine of {clouds} in the catalog hands out: neither spec.scope.pods: All nor "
         "a resource claim helps; leave it to existing nodes, or add the type that has them with `foreslice "
         "catalog add` (--strict counts it as not placed)",
+        "asks for {resources}, which the device plugin hands out only where GPUs are divided before it starts: "
+        "no machine in the catalog has them; claim devices of DeviceClass {device_class} with {devices} instead, as in "
+        "docs/examples/mig-parts.yaml",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "

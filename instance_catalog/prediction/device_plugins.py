@@ -11,12 +11,16 @@ from functools import lru_cache
 from typing import Final
 
 from instance_catalog.drivers.device_plugins import DevicePlugin, device_plugins
+from instance_catalog.drivers.facts import mig_tables
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.instance_type import InstanceType
 
 EFA: Final = "vpc.amazonaws.com/efa"
 TPU: Final = "google.com/tpu"
+MIG_CLASS: Final = "mig.nvidia.com"
+# NVIDIA/k8s-device-plugin 4caff14, internal/rm/rm.go: "mig-" and the profile's name.
+_MIG_RESOURCES: Final = "nvidia.com/mig-"
 
 
 @lru_cache(maxsize=1024)
@@ -50,6 +54,23 @@ def _parts(model: str) -> Iterator[tuple[str, int]]:
 def is_plugin_resource(resource: str) -> bool:
     """True if a known device plugin offers the extended resource; nvidia.com/gpumem is no nvidia.com/gpu."""
     return plugin_of(resource) is not None
+
+
+def mig_profile(resource: str) -> str:
+    """The MIG profile whose devices the resource counts: "1g.5gb" of nvidia.com/mig-1g.5gb; "" for other resources and
+    profiles that no known GPU has."""
+    profile = resource.removeprefix(_MIG_RESOURCES)
+    return profile if profile != resource and profile in _mig_profiles() else ""
+
+
+def mig_condition(resource: str) -> str:
+    """The CEL condition of these devices where the DRA driver publishes them, in DeviceClass MIG_CLASS."""
+    return f'device.attributes["gpu.nvidia.com"].profile == "{mig_profile(resource)}"'
+
+
+@lru_cache(maxsize=1)
+def _mig_profiles() -> frozenset[str]:
+    return frozenset(profile.name for table in mig_tables().values() for profile in table.profiles)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,97 @@
+"""Claims of MIG parts in the place of the device plugin's resources, as a change that is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoscaler.advice.advise import advise
+from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.pod import Container, Pod
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.reasons import texts_of
+from instance_catalog.dataclass import replace
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from tests.builders import NOW, pod, snapshot
+
+_DEVICES = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"
+MIG = DeviceClass("mig.nvidia.com", (Selector(_DEVICES),))
+_SHIPPED = load_catalog()
+A100 = Catalog.of([one for one in _SHIPPED if one.name.startswith("a2-highgpu-")], _SHIPPED.accelerators.values())
+SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
+CLAIM = 'claim devices of DeviceClass mig.nvidia.com (2 with device.attributes["gpu.nvidia.com"].profile == "1g.5gb")'
+
+
+def asking(name: str = "p", *, count: int = 2, resource: str = SMALL, **more: object) -> Pod:
+    container = Container("c", FrozenMap({resource: Quantity.of(count)}))
+    return replace(pod(name, **more), containers=(container,))  # type: ignore[arg-type]
+
+
+def advice(*pods: Pod, pools: Sequence[CapacityPool] = (), classes: Sequence[DeviceClass] = (MIG,)) -> list[str]:
+    given = replace(snapshot(pods, pools=pools), classes=tuple(classes))
+    policy = Policy(considered=100)
+    return advice_lines(advise(pods[0], given, A100, plan_for(given, A100, policy, NOW), policy, NOW))
+
+
+def test_the_claim_of_the_same_parts_is_tried() -> None:
+    (found,) = advice(asking())
+    assert found.startswith(f"pod default/p: {CLAIM} instead of requesting {SMALL}, as in docs/examples/mig-parts.yaml")
+    assert "→ 1 × a2-highgpu-1g (on-demand), 3.67 $/h" in found
+
+
+def test_copies_get_a_claim_each() -> None:
+    found = advice(*(asking(f"p-{number}", count=4) for number in range(2)))
+    assert "→ 1 × a2-highgpu-2g (on-demand)" in found[0]
+
+
+def test_the_pool_gets_the_drivers_that_divide_its_gpus() -> None:
+    (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=())])
+    assert "(2) pool gpu: set spec.drivers.profiles to [nvidia:mig=all-1g.5gb, compute-domain] → 1 × a2-" in found
+    (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=("nvidia:feature-discovery", "dranet"))])
+    assert "set spec.drivers.profiles to [nvidia:mig=all-1g.5gb, dranet] → 1 × a2-" in found
+    (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=("nvidia:mig=all-1g.5gb",))])
+    assert "spec.drivers" not in found
+
+
+def test_what_else_the_pod_selects_is_in_the_change() -> None:
+    (found,) = advice(asking(node_selector=FrozenMap({"team": "mars"})))
+    assert "(1) pod default/p: claim devices" in found
+    assert "team=mars in spec.labels" in found
+
+
+def test_none_for_parts_that_no_gpu_has_nor_without_the_device_class() -> None:
+    assert not advice(asking(resource="nvidia.com/mig-9g.5gb"))
+    assert not advice(asking(), classes=())
+
+
+def test_the_reason_names_the_claim_and_no_scope() -> None:
+    given = replace(snapshot([asking()]), classes=(MIG,))
+    (entry,) = plan_for(given, A100, Policy(), NOW).outside
+    (text,) = texts_of(entry.reasons).splitlines()
+    assert 'DeviceClass mig.nvidia.com with device.attributes["gpu.nvidia.com"].profile == "1g.5gb" instead' in text
+    assert "spec.scope.pods" not in text
+
+
+def test_init_containers_leave_their_parts_to_the_others() -> None:
+    parts = [Container(name, FrozenMap({r: Quantity.of(n)})) for name, r, n in [("a", SMALL, 1), ("b", LARGE, 1)]]
+    before = Container("before", FrozenMap({SMALL: Quantity.of(2)}))
+    beside = replace(before, name="beside", sidecar=True)
+    both = replace(pod("p"), containers=tuple(parts), init_containers=(before,))
+    assert mig_resources(both, frozenset()) == {SMALL: 2, LARGE: 1}
+    assert mig_resources(replace(both, init_containers=(before, beside)), frozenset()) == {SMALL: 3, LARGE: 1}
+    assert mig_resources(both, frozenset({SMALL})) == {LARGE: 1}
+
+
+def test_only_the_containers_that_asked_use_the_claim() -> None:
+    other = Container("other", FrozenMap({"cpu": Quantity.of(1)}))
+    changed, claim = claiming_parts(replace(asking(), containers=(*asking().containers, other)), frozenset())
+    assert [container.claims for container in changed.containers] == [("mig-parts",), ()]
+    assert SMALL not in changed.containers[0].requests
+    assert [(entry.name, entry.claim) for entry in changed.claims] == [("mig-parts", claim.name)]
+    assert [request.count for request in claim.exact_requests] == [2]
