@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from typing import Final
 
-from autoscaler.lint.pods.card_names import whole_cards
+from autoscaler.lint.pods.card_names import products_named, whole_cards
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
@@ -38,8 +38,11 @@ def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, 
     known = _names(key, catalog)
     of_products = key == labels.NVIDIA_GPU_PRODUCT
     written = re.sub(r"[\s_]+", "-", name) if of_products else name
-    near = nearest(written, known, equivalence_key=_LIKE) if of_products else completed(name, known, most=1)
-    hint = f"did you mean {near[0]}? If not, " if near else ""
+    if of_products:
+        near = list(products_named(name, catalog)) or nearest(written, known, equivalence_key=_LIKE)
+    else:
+        near = completed(name, known, most=1)
+    hint = f"did you mean {' or '.join(near)}? If not, " if near else ""
     spelling = f", which GPU feature discovery would write {written}," if written != name else ""
     return (
         ("spec", "nodeSelector", key),

@@ -8,11 +8,14 @@ from typing import Final
 
 from autoscaler.lint.pods.cloud_terms import cloud_of_machine
 from autoscaler.lint.pods.other_cards import card_of_machine, other_card, replacing
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Accelerator
 
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
 _MEMORY: Final = re.compile(r"([0-9]+)g(b|i|ib)?")
+_OF_MEMORY: Final = re.compile(r"(?i)(?<=[-_ ])[0-9]+g(b|i|ib)?\b")
 _INFINIBAND: Final = re.compile(r"(?<=[0-9])ib\b")  # of "8xh100ib", a machine of CoreWeave
 COUNT: Final = re.compile(r"\b([0-9]+)x(?=[a-z])")  # "8xH100"
 COUNTED: Final = re.compile(r"\b([a-z]+[0-9]+[a-z]?)x([0-9]{1,2})\b")  # "a100x2"
@@ -43,6 +46,15 @@ def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...
     fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
     one_model = len({card.model for card in found}) == 1
     return tuple(sorted(card.key for card in fitting)) if one_model else ()
+
+
+def products_named(value: str, catalog: Catalog) -> tuple[str, ...]:
+    """The catalog's values of the label nvidia.com/gpu.product for the model that such a value names: first those of
+    the memory that it names."""
+    key, whole = labels.NVIDIA_GPU_PRODUCT, _OF_MEMORY.sub("", value)
+    named = dict.fromkeys((*accelerators_named(key, value, catalog), *accelerators_named(key, whole, catalog)))
+    products = {card.key: product_label(card) for card in whole_cards(catalog)}
+    return tuple(dict.fromkeys(filter(None, (products[name] for name in named))))
 
 
 def _words_of(value: str) -> frozenset[str]:

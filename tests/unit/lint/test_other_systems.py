@@ -193,6 +193,23 @@ def test_an_accelerator_that_is_not_in_the_catalog(key: str, value: str, near: s
     assert all(f"select one that it has ({near})" in one.next_step for one in found)
 
 
+@pytest.mark.parametrize(
+    ("value", "near"),
+    [
+        ("Tesla-V100-PCIE-32GB", "Tesla-V100-SXM2-32GB or Tesla-V100-SXM2-16GB"),
+        ("Tesla-V100-PCIE-16GB", "Tesla-V100-SXM2-16GB or Tesla-V100-SXM2-32GB"),
+        ("Tesla_V100_24GB", "Tesla-V100-SXM2-16GB or Tesla-V100-SXM2-32GB"),
+    ],
+)
+def test_a_product_that_is_not_in_the_catalog_may_be_another_of_its_model(value: str, near: str) -> None:
+    """Its memory first; a P100 is spelled more alike."""
+    selecting = replace(pod("p"), node_selector=FrozenMap({labels.NVIDIA_GPU_PRODUCT: value}))
+    (found,) = foreign_advice(
+        snapshot([selecting]), shipped("p3.2xlarge", "p3dn.24xlarge", "n1-standard-2+1xnvidia-tesla-p100")
+    )
+    assert found.next_step.startswith(f"did you mean {near}? If not, ")
+
+
 @pytest.mark.parametrize("value", ["Quadro_RTX_5000", "Quadro RTX 5000"])
 def test_a_product_that_is_written_otherwise_and_not_in_the_catalog(value: str) -> None:
     selecting = replace(pod("p"), node_selector=FrozenMap({labels.NVIDIA_GPU_PRODUCT: value}))
