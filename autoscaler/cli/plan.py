@@ -27,6 +27,7 @@ from autoscaler.cli.common.why import print_type_answers, samples, type_answers,
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.devices.network_advice import network_advice
+from autoscaler.lint.devices.unconsidered import unconsidered
 from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.releases import names_advice
@@ -241,8 +242,9 @@ def _decide(
     )
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
+    aside = unconsidered(snapshot, decided, catalog)
     useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
-    decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *decided.warnings))
+    decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *aside, *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)

@@ -19,10 +19,8 @@ from autoscaler.planning.supply.unprepared import unprepared
 from autoscaler.scheduling.resources import pod_requests
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.drivers.facts import driver_facts
-from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import plugin_of
-from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import OF_ANY_MODEL
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts
@@ -67,7 +65,6 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     yield from _discovered(plan)
     yield from _workload_identity(snapshot, plan)
     yield from _made_up(used)
-    yield from _not_considered(used | set(_missed(plan)), catalog)
 
 
 def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -346,32 +343,6 @@ def _made_up(used: set[str]) -> Iterator[Diagnostic]:
                 "makes up its devices on any machine, so the cheapest of the catalog serves",
                 "name your machines in a CapacityPool (spec.requirements), and how the driver is installed in "
                 f"spec.drivers.profiles, such as ['{name}:{options}']",
-            )
-
-
-def _missed(plan: Plan) -> Iterator[str]:
-    """The profiles of drivers of whose classes some type has no device, as pods without a place need one."""
-    misses = [miss.reason.detail for entry in plan.left_out for miss in entry.near_misses]
-    named = {str(detail["device_class"]) for detail in misses if "device_class" in detail}
-    for facts in driver_facts().values():
-        if any(row.name in named for row in facts.device_classes):
-            yield facts.profile
-
-
-def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Diagnostic]:
-    """Types that were no choice only because the catalog lacks what an operator's driver publishes there."""
-    for name in sorted(used & PREDICTIONS.keys()):
-        driver = PREDICTIONS[name]
-        if driver.in_implicit_pools or driver.why_unpredictable is None:
-            continue
-        profile = assumed_profile(name)
-        why = {one.name: text for one in catalog if (text := driver.why_unpredictable(one, profile))}
-        if why:
-            yield surprise(
-                f"driver {driver_facts()[name].driver}",
-                (),
-                f"{len(why)} instance types were not considered and may fit: {next(iter(why.values()))}",
-                "a CapacityPool names the profile in spec.drivers.profiles",
             )
 
 

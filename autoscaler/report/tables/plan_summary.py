@@ -16,6 +16,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
+from autoscaler.report.tables.first_line import first_line
 from autoscaler.report.tables.given import WITH_POOLS, Given, nothing_pending
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.tables.shortages import none_of_it, shortage_text
@@ -71,22 +72,7 @@ class Line:
 
 def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
     """The first lines: the totals, every warning, every ignored pod."""
-    nodes = len(plan.launches)
-    price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
-    useless = sum(found for warning in plan.warnings if isinstance(found := warning.detail.get("not_working"), int))
-    instead = f" ({useless} of them where they do not work: see the warnings)" if useless else ""
-    asking = _asking(plan.outside)
-    text = (
-        f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
-        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{asking}"
-    )
-    if given.incomplete:
-        looks = "looks like a patch" if given.incomplete == 1 else "look like patches"
-        text += f"; an estimate, as {counted(given.incomplete, 'object')} {looks}: see the warnings"
-    if given.suspended:
-        text += f"; {counted(given.suspended, 'suspended object')} without pods: see the warnings"
-    doubtful = useless or given.incomplete or asking
-    lines = [Line(text, "error" if plan.left_out else "warning" if doubtful else "good")]
+    lines = [Line(*first_line(plan, given))]
     if plan.at_least_usd_per_hour is not None and (above := plan.above_least or 0) >= _TOLD_ABOVE:
         lines.append(
             Line(
@@ -97,7 +83,7 @@ def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
     lines += map(Line, dict.fromkeys(_ready_lines(plan)))
     if not (plan.placements or plan.left_out or plan.outside):
         lines += map(Line, nothing_pending(given))
-    if nodes and not given.pools:
+    if plan.launches and not given.pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
         )
@@ -108,29 +94,11 @@ def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
     return lines
 
 
-def _asking(outside: Sequence[LeftOut]) -> str:
-    """The number of ignored pods that ask for devices: nothing is bought for these, whatever else is placed."""
-    asking = [entry for entry in outside if any(reason.detail.get("resources") for reason in entry.reasons)]
-    return f" ({len(asking)} of them {'asks' if len(asking) == 1 else 'ask'} for devices)" if asking else ""
-
-
 def _ready_lines(plan: Plan) -> Iterator[str]:
     """The time until the new nodes are usable, if such machines were launched in this cluster before."""
     for node in plan.launches:
         if text := ready_text(node.ready_in):
             yield f"{node.offering.instance_type} with {', '.join(node.drivers)}: {text}"
-
-
-def _price_source(plan: Plan) -> str:
-    """The sources and dates of the prices in the total."""
-    sources = {
-        (node.offering.price_region, node.offering.price_date) for node in plan.launches if node.offering.price_region
-    }
-    shown = few([f"{region}, {date}" for region, date in sorted(sources)])
-    prepaid = sum(1 for node in plan.launches if node.offering.block)
-    parts = [f"prices of {shown}"] if shown else []
-    parts += [f"{prepaid} prepaid"] if prepaid else []
-    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:

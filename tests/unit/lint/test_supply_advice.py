@@ -7,9 +7,8 @@ import pytest
 from autoscaler.lint.supply_advice import advised_disk, advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
-from autoscaler.model.plan import HandedOut, LeftOut, LeftOutVerdict, NearMiss, Plan
+from autoscaler.model.plan import HandedOut, Plan
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
@@ -60,12 +59,6 @@ def test_what_only_a_person_can_know(instance_type: str, drivers: tuple[str, ...
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
 
 
-def test_types_without_a_fact_that_an_operators_driver_needs_are_counted() -> None:
-    (found,) = told(launching("g5.48xlarge", "nvidia", "dra-cpu"))
-    assert "instance types were not considered" in found
-    assert "cpu.numaNodes" in found
-
-
 @pytest.mark.parametrize(
     ("pool", "expected"),
     [
@@ -100,13 +93,6 @@ def test_what_a_device_plugin_hands_out_needs_the_same(
     plan = replace(plan, launches=tuple(replace(node, handed_out=plugged) for node in plan.launches))
     found = [one for one in told(plan) if one.startswith("instance type") and "source:" in one]
     assert [expected in one for one in found] == ([True] if expected else [])
-
-
-def test_they_are_counted_for_a_pod_without_a_place_too() -> None:
-    miss = NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, device_class="dra.cpu"), 3, "g6.xlarge")
-    lost = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(miss,), types=3)
-    (found,) = told(replace(launching("g6.xlarge", "nvidia"), launches=(), left_out=(lost,)))
-    assert "cpu.numaNodes" in found
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,15 @@ def test_the_first_line_says_that_patches_were_planned(number: int, said: str) -
     assert "estimate" not in summary_of(planned(1))[0].text
 
 
+@pytest.mark.parametrize(("number", "said"), [(1, "1 cheaper instance type"), (2, "2 cheaper instance types")])
+def test_the_first_line_says_that_the_price_is_an_upper_bound(number: int, said: str) -> None:
+    warning = Reason.of(Code.ADVICE, problem="they were not considered", may_cost_less=number)
+    first, *rest = summary_of(replace(planned(1), warnings=(warning,)))
+    assert first.text.endswith(f"; {said} may fit too: see the warnings")
+    assert first.level == "warning"
+    assert "warning: they were not considered" in [line.text for line in rest]
+
+
 @pytest.mark.parametrize(("number", "said"), [(1, "1 suspended object"), (2, "2 suspended objects")])
 def test_the_first_line_counts_objects_that_are_suspended(number: int, said: str) -> None:
     assert summary_of(planned(1), Given(suspended=number))[0].text.endswith(f"; {said} without pods: see the warnings")
