@@ -65,8 +65,8 @@ class Placed:
 
     @property
     def weights(self) -> float:
-        """Bytes in 16 bits."""
-        return (self.container.model_billions or 0) * 2e9
+        """Bytes in the bits with which the model is published, or 16."""
+        return (self.container.model_billions or 0) * 1e9 * self.container.model_bits / 8
 
     def holds(self, card: Accelerator) -> bool:
         """True if as many of these GPUs surely have no less memory than the weights."""
@@ -101,13 +101,14 @@ class TooSmall:
     have: float
     instead: Holding | None
     surely: bool = True
+    bits: int = 16
     accelerators: tuple[str, ...] = ()
 
 
 def too_small(
     placed: Sequence[Placed], snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
 ) -> Iterator[TooSmall]:
-    """The `placed` pods whose GPUs surely have no room for the 16-bit weights of the model that they name, and those of
+    """The `placed` pods whose GPUs surely have no room for the weights of the model that they name, and those of
     model servers that have hardly any beside them."""
     for found in _too_small(placed):
         holding = {one.pod.key: _holding(one, catalog) for one in found}
@@ -145,6 +146,7 @@ def _told(found: Sequence[Placed], instead: Holding | None, accelerators: tuple[
         first.gpus * _memory(first.card) / 2**30,
         instead,
         surely=not first.holds(first.card),
+        bits=first.container.model_bits,
         accelerators=accelerators,
     )
 
@@ -246,8 +248,9 @@ def _of_model(pod: Pod) -> Container | None:
     clients = [one for one in pod.containers if one.model_beside and one not in servers]
     if len(servers) != 1 or not clients or servers[0].quantized or servers[0].model_billions is not None:
         return None
-    billions = max(one.model_billions or 0 for one in clients)
-    return replace(servers[0], model_billions=billions, serves_model=True)
+    client = max(clients, key=lambda one: one.model_billions or 0)
+    billions, bits = client.model_billions or 0, client.model_bits
+    return replace(servers[0], model_billions=billions, model_bits=bits, serves_model=True)
 
 
 def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:

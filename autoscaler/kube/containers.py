@@ -42,13 +42,15 @@ _WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
 _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
 # Weights in fewer than 16 bits, or of a model that is published so.
 _SMALLER: Final = re.compile(
-    r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|gpt-oss|ollama"
-    # Published so (2026-11): gpt-oss in MXFP4 (model card of openai/gpt-oss-20b), DeepSeek-V3 in FP8 (files and tags of
+    r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|ollama"
+    # Published so (2026-11): DeepSeek-V3 in FP8 (files and tags of
     # deepseek-ai/DeepSeek-V3), Kimi-K2 in FP8 (vLLM recipes), Kimi-K2.6 in INT4 (llm-compressor 0.11, "Kimi-K2.6 FP8
     # Block Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). For DeepSeek-R1 this is inferred: it has
     # the architecture of V3, and its card was not read.
     r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
+# Published with weights of 4 bits, which no server makes smaller: in MXFP4 (model card of openai/gpt-oss-20b, 2026-11).
+_FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
 # Not all of the weights are on GPUs: options of vLLM and of Transformers.
 _OFFLOADED: Final = re.compile(r"(?i)cpu[-_]offload|offload_folder")
 # One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun.
@@ -57,7 +59,7 @@ _SPREAD: Final = re.compile(r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-
 _BESIDE: Final = re.compile(r"https?://(?:127\.0\.0\.1|localhost)\b")
 # Programs that serve models, and their specific options.
 _SERVER: Final = re.compile(
-    r"(?i)vllm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
+    r"(?i)vllm|ray\.serve\.llm|sglang|lmdeploy|text-generation-inference|\btgis?(?![a-z0-9])"
     r"|--(?:served-model-name|max-model-len|max-num-seqs)\b"
 )
 # A command with both options serves a model, too.
@@ -99,6 +101,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
         image=fields.text("image"),
         model_billions=model.billions,
+        model_bits=model.bits,
         model_spread=model.spread,
         model_beside=model.beside,
         quantized=model.quantized,
@@ -119,8 +122,11 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
     return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
 
 
-class _Model(NamedTuple):
+class NamedModel(NamedTuple):
+    """What a text says of a model: the fields of a Container, in short."""
+
     billions: float | None = None
+    bits: int = 16
     spread: bool = False
     beside: bool = False
     quantized: bool = False
@@ -128,33 +134,34 @@ class _Model(NamedTuple):
     bfloat16: bool = False
 
 
-def _model(fields: Fields) -> _Model:
+def _model(fields: Fields) -> NamedModel:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
     name with its size, such as Qwen3-32B; if other pods may have a part of it; if it asks a server in its own pod for
-    it; if they speak of fewer than 16 bits; if a model server loads it; and if that is vLLM with bfloat16. None if they
-    name no model, or if its weights have fewer than 16 bits or are not all on GPUs."""
+    it; if they speak of fewer bits; if a model server loads it; and if that is vLLM with bfloat16. None if they name no
+    model, or if its weights have fewer bits than those with which it is published, or are not all on GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
         left -= len(text)
         if left <= 0:
             break
-    return _read(" ".join(found))
+    return named_model(" ".join(found))
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> _Model:
+def named_model(text: str) -> NamedModel:
     """The same for their text, which pods of one workload share."""
-    quantized = bool(_SMALLER.search(text))
+    quantized, four = bool(_SMALLER.search(text)), bool(_FOUR_BITS.search(text))
     if not _SIZE.search(text) or quantized or _OFFLOADED.search(text):
-        return _Model(quantized=quantized)
+        return NamedModel(quantized=quantized or four)
     billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
+    bits = 4 if four else 16
     spread, beside = bool(_SPREAD.search(text)), bool(_BESIDE.search(text))
-    return _Model(billions, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
+    return NamedModel(billions, bits, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
 
 
 def _texts(fields: Fields) -> Iterator[str]:

@@ -180,10 +180,12 @@ def _how_to_name(pod: Pod) -> str:
 
 def _weights(pod: Pod) -> str:
     """The memory for the weights of the pod's largest model, if its name has their number."""
-    found = max((one.model_billions for one in pod.containers if one.model_billions is not None), default=None)
-    if found is None:
+    named = (one for one in pod.containers if one.model_billions is not None)
+    largest = max(named, key=lambda one: (one.model_billions or 0) * one.model_bits, default=None)
+    if largest is None:
         return ""
-    weights = f"{found * 2e9 / 2**30:.0f}Gi in 16 bits"
+    found, bits = largest.model_billions or 0, largest.model_bits
+    weights = f"{found * 1e9 * bits / 8 / 2**30:.0f}Gi in {bits} bits"
     return f"the weights of its model with {found:g} billion parameters alone take about {weights}; "
 
 

@@ -35,10 +35,10 @@ class Container:
     """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always.
 
     `limits` only decide if devices that take of the node's own amounts may be added (KEP-5517). `model_billions` are
-    the parameters of a model that it serves or trains in 16 bits, as far as is visible. The model's name is not kept:
+    the parameters of a model that it serves or trains in `model_bits`, as far as is visible. Its name is not kept:
     similar text in arguments and variables may be a secret. `model_spread`: it may have only a part of it, and other
     pods of its group the rest. `model_beside`: it asks a server in its pod for it. `quantized`: its text speaks of
-    weights with fewer than 16 bits. `serves_model`: a model server loads it, with no more of
+    weights with fewer bits. `serves_model`: a model server loads it, with no more of
     the GPU's memory than by default. `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and
     the version may be too old to replace bfloat16.
     """
@@ -50,6 +50,7 @@ class Container:
     claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
     image: str = ""
     model_billions: float | None = None
+    model_bits: int = 16
     model_spread: bool = False
     model_beside: bool = False
     quantized: bool = False

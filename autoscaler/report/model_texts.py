@@ -18,12 +18,13 @@ def small_text(found: TooSmall) -> str:
         step = f"ask for more GPUs for it, or select such as hold it by {ACCELERATOR}: {few(found.accelerators)}"
     more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
     problem = (
-        f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in 16 "
-        f"bits, and its {found.gpus} "
+        f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "
+        f"{found.bits} bits, and its {found.gpus} "
         f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: "
     )
     if found.surely:
-        return f"{problem}kube-scheduler puts it there, and unless they are quantised the model does not load; {step}"
+        unless = "unless they are quantised " if found.bits == 16 else ""
+        return f"{problem}kube-scheduler puts it there, and {unless}the model does not load; {step}"
     return (
         f"{problem}that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of "
         f"the memory by default), which may not start; {step}"

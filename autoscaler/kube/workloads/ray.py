@@ -133,7 +133,7 @@ def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
-    serve_config(spec, found)
+    found = serve_config(spec, found)
     if suspended(spec, workload):
         found = Expansion()
     spec.unread()

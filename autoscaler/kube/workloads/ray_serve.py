@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.kube.containers import NamedModel, named_model
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.stamping import Expansion
+from autoscaler.model.pod import Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.types.clouds import cloud_facts
 
@@ -38,8 +41,8 @@ _DEVICES: Final = {
 _OF_KUBERNETES: Final = {"google.com/tpu": "TPU", "aws.amazon.com/neuroncore": "neuron_cores"}
 
 
-def serve_config(spec: Fields, found: Expansion) -> None:
-    """Add warnings about the configuration of Ray Serve, for these pods of the cluster."""
+def serve_config(spec: Fields, found: Expansion) -> Expansion:
+    """These pods of the cluster with the model that the configuration of Ray Serve names. Adds warnings about it."""
     config = spec.raw("serveConfigV2")
     text = _COMMENT.sub("", config) if isinstance(config, str) else ""
     _old_config(spec)
@@ -48,6 +51,21 @@ def serve_config(spec: Fields, found: Expansion) -> None:
     if found.pods and not any(pod.claims for pod in found.pods):  # the devices of a claim are unknown here
         for name in _DEVICES:
             _more_devices(spec, text, name, found)
+    model = named_model(text)
+    return found if model.billions is None else replace(found, pods=tuple(_serving(pod, model) for pod in found.pods))
+
+
+def _serving(pod: Pod, model: NamedModel) -> Pod:
+    """The pod, whose Ray container (the first) serves the model, unless the container itself says which it has. The
+    version of vLLM is in its image, so whether it replaces bfloat16 on older GPUs is unknown."""
+    if not pod.containers:
+        return pod
+    ray, *others = pod.containers
+    if ray.model_billions is not None or ray.quantized:
+        return pod
+    billions, bits, spread = model.billions, model.bits, model.spread
+    ray = replace(ray, model_billions=billions, model_bits=bits, model_spread=spread, serves_model=model.serves)
+    return replace(pod, containers=(ray, *others))
 
 
 def _old_config(spec: Fields) -> None:

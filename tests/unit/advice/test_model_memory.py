@@ -14,6 +14,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.model_texts import small_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -50,6 +51,26 @@ def test_a_model_on_a_gpu_that_does_not_hold_it() -> None:
     assert isinstance(found.instead, Holding)
     assert (found.instead.accelerators, found.instead.launches) == (("nvidia-h100-80gb",), (("p5.48xlarge", 1),))
     assert told(given(serving(32, node_selector=FrozenMap({labels.ACCELERATOR: "nvidia-h100-80gb"})))) is None
+
+
+@pytest.mark.parametrize(("bits", "small"), [(4, False), (16, True)])
+def test_the_bits_with_which_a_model_is_published(bits: int, small: bool) -> None:
+    asking = serving(20)
+    (container,) = asking.containers
+    found = told(given(replace(asking, containers=(replace(container, model_bits=bits),))))
+    assert bool(found) is small
+
+
+def test_a_model_whose_four_bits_are_too_much() -> None:
+    asking = serving(120)
+    (container,) = asking.containers
+    found = told(given(replace(asking, containers=(replace(container, model_bits=4),))))
+    assert found is not None
+    assert (round(found.weights), found.bits) == (56, 4)
+    text = small_text(found)
+    assert "about 56Gi in 4 bits" in text
+    assert "quantised" not in text
+    assert isinstance(found.instead, Holding)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +158,7 @@ def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
         pytest.param({"quantized": True}, {"model_beside": True}, False, id="in fewer bits"),
         pytest.param({"model_spread": True, "model_billions": 70}, {"model_beside": True}, False, id="a part of it"),
         pytest.param({}, {}, False, id="a client of a server elsewhere"),
+        pytest.param({}, {"model_beside": True, "model_bits": 2}, False, id="in the bits of its model"),
     ],
 )
 def test_a_client_in_the_pod_says_which_model_the_server_has(

@@ -34,6 +34,15 @@ def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expect
 
 
 @pytest.mark.parametrize(
+    ("model", "billions", "bits"),
+    [("openai/gpt-oss-120b", 120, 4), ("openai/gpt-oss-20b-GGUF", None, 16), ("Qwen/Qwen3-32B", 32, 16)],
+)
+def test_a_model_that_is_published_with_four_bits(model: str, billions: float | None, bits: int) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": [f"--model={model}"]}), init=False, host_network=False)
+    assert (found.model_billions, found.model_bits) == (billions, bits)
+
+
+@pytest.mark.parametrize(
     ("given", "spread"),
     [
         ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, True),
@@ -122,6 +131,7 @@ def test_a_model_is_looked_for_in_the_first_4000_characters() -> None:
         (["--url=http://vllm:8000/v1", "--model=Qwen3-8B"], False, False),
         (["--model=Qwen3-8B-AWQ"], False, True),
         (["--quantization=fp8"], False, True),
+        (["--model=gpt-oss"], False, True),
     ],
 )
 def test_clients_of_a_server_in_the_pod_and_fewer_bits(arguments: list[str], beside: bool, quantized: bool) -> None:

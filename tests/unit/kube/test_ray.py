@@ -248,6 +248,33 @@ def test_what_serve_asks_ray_for_beyond_the_planned_pods(config: str, replicas: 
     assert all(expected in problem for problem in problems)
 
 
+_LLM = "import_path: ray.serve.llm:build_openai_app\nllm_configs:\n- model_loading_config: {model_source: %s}"
+
+
+@pytest.mark.parametrize(
+    ("config", "args", "expected"),
+    [
+        (_LLM % "openai/gpt-oss-120b", [], (120, 4, True)),
+        (_LLM % "Qwen/Qwen3-32B", [], (32, 16, True)),
+        ("env_vars: {MODEL_ID: org/m-7b}", [], (7, 16, False)),
+        ("# model_id: org/m-7b", [], (None, 16, False)),
+        (_LLM % "Qwen/Qwen3-32B-AWQ", [], (None, 16, False)),
+        (_LLM % "Qwen/Qwen3-32B", ["--model=org/m-7b"], (7, 16, False)),
+        (_LLM % "Qwen/Qwen3-32B", ["--quantization=awq"], (None, 16, False)),
+    ],
+)
+def test_the_workers_serve_the_model_that_the_config_of_serve_names(
+    config: str, args: list[str], expected: tuple[float | None, int, bool]
+) -> None:
+    """Only its size is kept. What a container itself says comes first."""
+    worker = {"name": "c", "args": args, "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    made = cluster(group(replicas=1, template={"spec": {"containers": [worker]}}))
+    found, _ = expanded(expand_ray_service, {"serveConfigV2": config, "rayClusterConfig": made})
+    container = found.pods[-1].containers[0]
+    assert (container.model_billions, container.model_bits, container.serves_model) == expected
+    assert not container.vllm_bfloat16
+
+
 @pytest.mark.parametrize(("resource", "told"), [("aws.amazon.com/neuron", 0), ("aws.amazon.com/neuroncore", 1)])
 def test_how_many_cores_a_device_has_is_not_known_here(resource: str, told: int) -> None:
     worker = {"name": "w", "resources": {"limits": {resource: "1"}}}
