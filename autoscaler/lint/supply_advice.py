@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.cloud_nodes import made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.lint.pods.required import field_of
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
@@ -45,8 +46,8 @@ _OF_ANY_MODEL: Final = frozenset(
 
 
 def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Of plans with pools only root disks, plugins, what nobody prepares and nodes of clouds themselves: pools say what
-    else the nodes are."""
+    """Of plans with pools only root disks, plugins, what nobody prepares, nodes of clouds themselves, and GPUs of which
+    neither pod nor pool says the model: pools say what else the nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
@@ -56,6 +57,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
         yield from _shared_by_pools(snapshot)
     yield from _of_shared_gpus(snapshot)
     if snapshot.pools:
+        yield from _any_gpu(snapshot, plan, catalog)
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from tainted_by_cloud(snapshot, plan, catalog)
@@ -130,12 +132,18 @@ def _assumed_plugins(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
 
 def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """The GPU that pods get which say nothing about it, once: of the model that most of them get."""
-    pods = {pod.key: pod for pod in snapshot.pods if not pod.bound and _takes_any(pod, snapshot)}
+    pods, pools = {pod.key: pod for pod in snapshot.pods if not pod.bound}, {one.name: one for one in snapshot.pools}
     found: dict[str, list[Pod]] = {}
     for node in plan.launches:
+        pool = pools.get(node.pool)
+        if pools and (pool is None or not _admits_any(pool)):
+            continue
+        own = frozenset(pool.labels) if pool else frozenset[str]()
         machine = catalog.types.get(node.offering.instance_type)
         if machine is not None and machine.accelerator is not None and machine.accelerator.vendor == "NVIDIA":
-            found.setdefault(machine.accelerator.key, []).extend(pods[key] for key in node.pods if key in pods)
+            found.setdefault(machine.accelerator.key, []).extend(
+                pods[key] for key in node.pods if key in pods and _takes_any(pods[key], snapshot, own)
+            )
     key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
     if asking:
         card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
@@ -189,9 +197,16 @@ def _weights(pod: Pod) -> str:
     return f"the weights of its model with {found:g} billion parameters alone take about {weights}; "
 
 
-def _takes_any(pod: Pod, snapshot: Snapshot) -> bool:
-    """True if the pod asks for NVIDIA GPUs and nothing that it says depends on the model."""
-    if any(key not in _OF_ANY_MODEL and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in pod.selected_labels):
+def _admits_any(pool: CapacityPool) -> bool:
+    """True if nothing of the pool says which GPUs its nodes have."""
+    return pool.groups is None and all(one.key in _OF_ANY_MODEL for one in pool.requirements)
+
+
+def _takes_any(pod: Pod, snapshot: Snapshot, own: Set[str] = frozenset()) -> bool:
+    """True if the pod asks for NVIDIA GPUs and nothing that it says depends on the model; `own`: the keys of labels of
+    the pool, which a person chose."""
+    said = pod.selected_labels
+    if any(key not in _OF_ANY_MODEL | own and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in said):
         return False
     return _asks_for_gpus(pod, snapshot)
 

@@ -16,6 +16,7 @@ from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import assumes_root_disk
@@ -124,22 +125,29 @@ ANY = "names no GPU model or memory (and 1 more), so it gets whole GPUs of the c
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "pooled", "expected"),
+    ("first", "second", "required", "expected"),
     [
-        (pod("p", "c"), pod("q", "d"), False, [ANY]),
-        (pod("p", "c"), pod("q", "big"), False, [ANY.replace(" (and 1 more)", "")]),
-        (pod("p", "big"), pod("q", "big2"), False, []),
-        (pod("p", "c"), pod("q", "d"), True, []),
-        (selecting("kubernetes.io/os", "linux"), selecting("nvidia.com/gpu.present", "true"), False, [ANY]),
-        (selecting("node.kubernetes.io/instance-type", "g6.xlarge"), pod("q", "big"), False, []),
+        (pod("p", "c"), pod("q", "d"), None, [ANY]),
+        (pod("p", "c"), pod("q", "big"), None, [ANY.replace(" (and 1 more)", "")]),
+        (pod("p", "big"), pod("q", "big2"), None, []),
+        (pod("p", "c"), pod("q", "d"), (), [ANY]),
+        (pod("p", "c"), pod("q", "d"), ("karpenter.sh/capacity-type",), [ANY]),
+        (pod("p", "c"), pod("q", "d"), ("node.kubernetes.io/instance-type",), []),
+        (selecting("team", "ml"), pod("q", "d"), (), [ANY]),
+        (selecting("kubernetes.io/os", "linux"), selecting("nvidia.com/gpu.present", "true"), None, [ANY]),
+        (selecting("node.kubernetes.io/instance-type", "g6.xlarge"), pod("q", "big"), None, []),
     ],
 )
 def test_the_gpu_that_a_pod_gets_which_says_nothing_of_it(
-    first: Pod, second: Pod, pooled: bool, expected: list[str]
+    first: Pod, second: Pod, required: tuple[str, ...] | None, expected: list[str]
 ) -> None:
     big = gpus(product="NVIDIA L4")
     claims = [claim("c"), claim("d"), claim("big", big), claim("big2", big)]
-    state = snapshot([first, second], claims, pools=[CapacityPool("all")] if pooled else [])
+    values = {"karpenter.sh/capacity-type": "on-demand", "node.kubernetes.io/instance-type": "g6.xlarge"}
+    wanted = tuple(Requirement(key, "In", (values[key],)) for key in required or ())
+    team = FrozenMap({"team": "ml"})
+    pools = [] if required is None else [CapacityPool("all", requirements=wanted, labels=team)]
+    state = snapshot([first, second], claims, pools=pools)
     plan = plan_for(state, shipped("g6.xlarge"), Policy(), NOW)
     assert len(plan.placements) == 2
     assert [one.message for one in supply_advice(state, plan, SHIPPED) if "names no" in one.message] == expected
