@@ -35,6 +35,11 @@ _OF_ONE_TEMPLATE: Final = frozenset(
         *("CloneSet", "GameServer", "Notebook", "Rollout"),
     }
 )
+# What decides where the pod can run: the class of a claim that is not bound, and the volume of one that is.
+_WITH_VOLUME: Final = (
+    "add it with its StorageClass, or bound with its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`): without them "
+    "the pod's zone is not known"
+)
 _FINISHED = ("Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers")
 
@@ -268,7 +273,7 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
         claim = volume.child("persistentVolumeClaim")
         name = claim.text("claimName")
         if name and f"{namespace}/{name}" not in manifests.volume_claims:
-            step = left_by_template(name) or "add it, or the pod's zone cannot be known"
+            step = left_by_template(name) or _WITH_VOLUME
             problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 

@@ -29,7 +29,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
-    ChangeKind.ADD_VOLUME_CLAIMS: "create PersistentVolumeClaim {claims} (tried with one that every zone serves)",
+    ChangeKind.ADD_VOLUME_CLAIMS: (
+        "create PersistentVolumeClaim {claims} (give it with its StorageClass, or bound with its PersistentVolume: "
+        "`kubectl get pvc,pv,sc -o yaml`; tried with one that every zone serves)"
+    ),
     ChangeKind.ADD_STORAGE_CLASSES: "give StorageClass {classes} with -f (tried with one that every zone serves)",
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",

@@ -1,5 +1,5 @@
-"""Templates of reasons.py: why a node accepts a pod, why a launched one stays or is removed, and the texts about
-capacity that is requested without pods (ProvisioningRequests and CapacityBuffers)."""
+"""Templates of reasons.py: volumes, why a node accepts a pod, why a launched one stays or is removed, and the texts
+about capacity that is requested without pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,25 @@ NAME_DROPPED: Final = (
     "claim {dropped} was created from template {template}, and the pod's status does not name it: "
     "kube-controller-manager before Kubernetes 1.37 can drop such names again and again "
     "(kubernetes/kubernetes#138407); delete the pod so that its controller makes a new one, or upgrade Kubernetes"
+)
+VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
+    {
+        Code.VOLUME_ZONE_CONFLICT: (
+            "the volume is in {zones}, the node in {node_zone}",
+            "the volume is in another zone",
+        ),
+        Code.VOLUME_UNBOUND: (
+            "PersistentVolumeClaim {claim} is {missing_claim}: create it, or give it with its StorageClass, or bound "
+            "with its PersistentVolume",
+            "PersistentVolumeClaim {claim} is bound, and its volume is not there: give PersistentVolume "
+            "{missing_volume}",
+            "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",
+            "volume claim {claim} is not bound",
+        ),
+        Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
+        Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
+        Code.NO_STORAGE: ("{driver} has no room for volume claim {claim} on the node",),
+    }
 )
 NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
-from autoscaler.report.reason_texts import NAME_DROPPED, NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS
+from autoscaler.report.reason_texts import NAME_DROPPED, NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS, VOLUME_TEXTS
 from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
@@ -108,15 +108,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NODE_UNSCHEDULABLE: ("is cordoned",),
     Code.NODE_NOT_READY: ("is not ready",),
     Code.PORT_CONFLICT: ("host port {port}/{protocol} is taken",),
-    Code.VOLUME_ZONE_CONFLICT: ("the volume is in {zones}, the node in {node_zone}", "the volume is in another zone"),
-    Code.VOLUME_UNBOUND: (
-        "PersistentVolumeClaim {claim} is {missing_claim}: create it, or give it with -f",
-        "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",
-        "volume claim {claim} is not bound",
-    ),
-    Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
-    Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
-    Code.NO_STORAGE: ("{driver} has no room for volume claim {claim} on the node",),
     Code.NODE_FEATURE_MISSING: ("the node does not declare {features}",),
     Code.TOPOLOGY_SPREAD: (
         "spreading over {key} would have skew {skew}, {max_skew} is allowed",
@@ -309,6 +300,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
     **NODE_TEXTS,
+    **VOLUME_TEXTS,
     **SCOPE_TEXTS,
     **REQUEST_TEXTS,
 }

@@ -54,5 +54,6 @@ def test_a_volume_behind_a_label_that_has_to_be_dropped_is_found_with_it() -> No
     given = snapshot([pod("p", "c", affinity=wanted, volumes=("models",))], [claim("c", gpus())])
     assert advice(given) == [
         "pod default/p: drop the node affinity on gpu.nvidia.com/vram and create PersistentVolumeClaim default/models "
-        f"(tried with one that every zone serves) {BOUGHT}"
+        "(give it with its StorageClass, or bound with its PersistentVolume: `kubectl get pvc,pv,sc -o yaml`; "
+        f"tried with one that every zone serves) {BOUGHT}"
     ]

@@ -247,7 +247,8 @@ WARNINGS = {
     "a claim nobody uses": (CLAIM, "ResourceClaim gpu: no pod uses this claim, so nothing is planned for it"),
     "a volume claim that is not there": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
-        "there is no PersistentVolumeClaim 'data' in the files",
+        "there is no PersistentVolumeClaim 'data' in the files\n  add it with its StorageClass, or bound with its "
+        "PersistentVolume (`kubectl get pvc,pv,sc -o yaml`)",
     ),
     "a volume claim that nobody has named yet": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: YOUR-PVC-NAME}}]\n---" + CLAIM,

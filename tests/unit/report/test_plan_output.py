@@ -195,7 +195,7 @@ def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_n
     assert line.index("PersistentVolumeClaim default/data is not there") < line.index("node selector")
     assert "nearest" not in line
     (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses[::-1], types=182))
-    assert "with -f, nearest g6.xlarge, 180 " in line
+    assert "its PersistentVolume, nearest g6.xlarge, 180 " in line
 
 
 def test_types_that_are_not_on_offer_are_counted_only_where_nothing_else_is() -> None:

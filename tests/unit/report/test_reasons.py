@@ -55,8 +55,14 @@ def test_no_sentence_without_a_code() -> None:
         ),
         pytest.param(
             Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", missing_claim="not there"),
-            "PersistentVolumeClaim ns/data is not there: create it, or give it with -f",
+            "PersistentVolumeClaim ns/data is not there: create it, or give it with its StorageClass, or bound with "
+            "its PersistentVolume",
             id="no volume claim",
+        ),
+        pytest.param(
+            Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", missing_volume="nfs-pv"),
+            "PersistentVolumeClaim ns/data is bound, and its volume is not there: give PersistentVolume nfs-pv",
+            id="no volume",
         ),
         pytest.param(
             Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", immediate="does not wait for a pod"),
