@@ -49,7 +49,8 @@ def parse_persistent_volume(
         block=spec.text("volumeMode") == "Block",
         claim=f"{claim.text('namespace')}/{claim.text('name')}" if claim is not None else "",
         claim_uid=claim.text("uid") if claim is not None else "",
-        available=fields.child("status").text("phase") == "Available",
+        # The API server gives every volume a phase: one without is written by hand, and nobody has it yet.
+        available=fields.child("status").text("phase") in ("", "Available"),
         deleting=metadata.deleting,
         driver=csi.text("driver"),
         handle=csi.text("volumeHandle"),

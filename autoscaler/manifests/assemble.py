@@ -15,6 +15,8 @@ from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
+from autoscaler.scheduling.pv_controller import with_bound_claims
+from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import builtin_device_classes
@@ -37,7 +39,8 @@ _INSTALLED: Final[Mapping[str, str]] = {
 
 
 def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
-    """Add the driver charts' DeviceClasses, generated claims, sidecars, replicas of gangs, and default storage classes.
+    """Add the driver charts' DeviceClasses, generated claims, sidecars, replicas of gangs, default storage classes, and
+    the volumes of claims that need no pod for them.
 
     `drivers` are those that the catalog describes, whose classes count like those of a chart.
     """
@@ -54,6 +57,8 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
         manifests.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(manifests, named.gang.key if named.gang else "")
     add_storage_classes(manifests)
+    bound = with_bound_claims(Volumes(manifests.volumes, manifests.volume_claims, manifests.storage_classes))
+    manifests.volumes, manifests.volume_claims = dict(bound.volumes), dict(bound.claims)
 
 
 def _add_gang_replica(manifests: ManifestSet, key: str) -> None:

@@ -17,6 +17,11 @@ NAME_DROPPED: Final = (
     "kube-controller-manager before Kubernetes 1.37 can drop such names again and again "
     "(kubernetes/kubernetes#138407); delete the pod so that its controller makes a new one, or upgrade Kubernetes"
 )
+BOUND_BEFORE: Final = (
+    "PersistentVolumeClaim {claim} is not bound: the PV controller binds it before the pod is scheduled, to "
+    "{bound_to}; give the bound claim and its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`), or use a "
+    "StorageClass with volumeBindingMode: WaitForFirstConsumer"
+)
 VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.VOLUME_ZONE_CONFLICT: (
@@ -29,6 +34,8 @@ VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "PersistentVolumeClaim {claim} is bound, and its volume is not there: give PersistentVolume "
             "{missing_volume}",
             "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",
+            "PersistentVolumeClaim {claim} is not bound, and no PersistentVolume {unsuited} suits it by class, access "
+            "modes, capacity and selector: give one that does",
             "volume claim {claim} is not bound",
         ),
         Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),

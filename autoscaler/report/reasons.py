@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
-from autoscaler.report.reason_texts import NAME_DROPPED, NO_LINK, NODE_TEXTS, REQUEST_TEXTS, SCOPE_TEXTS, VOLUME_TEXTS
+from autoscaler.report.reason_texts import (
+    BOUND_BEFORE,
+    NAME_DROPPED,
+    NO_LINK,
+    NODE_TEXTS,
+    REQUEST_TEXTS,
+    SCOPE_TEXTS,
+    VOLUME_TEXTS,
+)
 from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
@@ -75,6 +83,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "driver profile {drivers} leaves out {types} instance types, such as {example}: {problem}",
         "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
         "it waits for a pod: give it with -f",
+        BOUND_BEFORE,
         "{feature} is not supported",
         "fields not supported: {fields}",
         "is not supported",

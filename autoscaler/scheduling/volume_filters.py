@@ -14,7 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
-from autoscaler.scheduling.volumes import is_in_tree
+from autoscaler.scheduling.volumes import NO_PROVISIONER, is_in_tree
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
 
@@ -76,8 +76,21 @@ def not_waiting(pod: Pod, claim: PersistentVolumeClaim, world: World) -> Reason 
     if storage_class is not None and storage_class.binding_mode == UNKNOWN_BINDING:
         return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, storage_class=storage_class.name)
     if storage_class is None or storage_class.binding_mode != DELAYED:
+        if world.snapshot.from_files:
+            return _bound_before(subject, claim, world)
         return Reason.of(Code.VOLUME_UNBOUND, subject, claim=claim.key, immediate="does not wait for a pod")
     return None
+
+
+def _bound_before(subject: Subject, claim: PersistentVolumeClaim, world: World) -> Reason:
+    """The reason for a claim that a cluster binds before its pod is scheduled, while files cannot tell to what."""
+    storage_class = world.volumes.class_of(claim)
+    provisioner = storage_class.provisioner if storage_class is not None else ""
+    if provisioner not in ("", NO_PROVISIONER):
+        return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, bound_to=f"a volume that {provisioner} makes")
+    if world.volumes.suiting(claim, storage_class.name if storage_class is not None else ""):
+        return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, bound_to="one of several that suit it")
+    return Reason.of(Code.VOLUME_UNBOUND, subject, claim=claim.key, unsuited="in the files")
 
 
 def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:

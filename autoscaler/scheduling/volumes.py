@@ -68,22 +68,28 @@ class Volumes:
     ) -> PersistentVolume | None:
         """The volume reserved for the claim, else the smallest that suits it and reaches the node."""
         storage_class = self.class_of(claim)
-        smallest: PersistentVolume | None = None
-        for volume in self.volumes.values():
-            if volume.name in taken or storage_class is None or volume.storage_class != storage_class.name:
-                continue
-            if volume.claim and not _is_for(volume, claim):
-                continue
-            if volume.deleting or volume.capacity < claim.capacity:
-                continue
-            if (volume.block, volume.attributes_class) != (claim.block, claim.attributes_class):
-                continue
-            at_hand = reaches(volume.node_affinity, node)
-            if volume.claim:
-                return volume if at_hand else None
-            if at_hand and _suits(volume, claim) and (smallest is None or volume.capacity < smallest.capacity):
-                smallest = volume
-        return smallest
+        if storage_class is None:
+            return None
+        suiting = self.suiting(claim, storage_class.name, taken=taken)
+        at_hand = (volume for volume in suiting if reaches(volume.node_affinity, node))
+        return min(at_hand, key=lambda volume: volume.capacity, default=None)
+
+    def suiting(
+        self, claim: PersistentVolumeClaim, storage_class: str, *, taken: Collection[str] = ()
+    ) -> tuple[PersistentVolume, ...]:
+        """The volume of the class that is reserved for the claim, else all that suit it, wherever they are."""
+        found = [
+            volume
+            for volume in self.volumes.values()
+            if volume.storage_class == storage_class
+            and volume.name not in taken
+            and (not volume.claim or _is_for(volume, claim))
+            and not volume.deleting
+            and volume.capacity >= claim.capacity
+            and (volume.block, volume.attributes_class) == (claim.block, claim.attributes_class)
+        ]
+        reserved = next((volume for volume in found if volume.claim), None)
+        return (reserved,) if reserved is not None else tuple(volume for volume in found if _suits(volume, claim))
 
     def after(self, pods: Iterable[Pod], node: Node) -> Volumes:
         """The volumes once the pods run on the node: their claims have free volumes, or new ones in its zone."""

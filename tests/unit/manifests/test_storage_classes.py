@@ -60,7 +60,7 @@ def test_of_other_classes_it_is_open(name: str | None) -> None:
     assert "not in the files" in text
 
 
-@pytest.mark.parametrize(("mode", "verdict"), [("Immediate", "does-not-fit"), (DELAYED, "fits")])
+@pytest.mark.parametrize(("mode", "verdict"), [("Immediate", "unknown"), (DELAYED, "fits")])
 @pytest.mark.parametrize("name", ["own", None])
 def test_what_the_files_contain_counts(mode: str, verdict: str, name: str | None) -> None:
     assert answer(OWN.replace("MODE", mode), naming(name))[0] == verdict
@@ -69,10 +69,69 @@ def test_what_the_files_contain_counts(mode: str, verdict: str, name: str | None
 @pytest.mark.parametrize("name", ["gp2", "standard"])
 def test_a_class_in_the_files_is_not_that_of_a_cloud(name: str) -> None:
     own = OWN.replace("MODE", "Immediate").replace("name: own", f"name: {name}")
-    assert answer(own, naming(name))[0] == "does-not-fit"
+    verdict, codes, text = answer(own, naming(name))
+    assert (verdict, Code.UNSUPPORTED in codes) == ("unknown", True)
+    assert "the PV controller binds it before the pod is scheduled, to a volume that example.com makes; give" in text
 
 
 def test_no_class_is_added_for_static_volumes() -> None:
     found = loaded(naming("")).snapshot
     assert not found.storage_classes
     assert found.volume_claims["default/data"].storage_class == ""
+
+
+PLACE = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: z, operator: Exists}]}]}}"
+
+
+def of_class(name: str, volume: str = "v", size: str = "1Gi", fields: str = "") -> str:
+    return f"""
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: {volume}}}
+spec: {{accessModes: [ReadWriteOnce], storageClassName: "{name}", capacity: {{storage: {size}}}, {fields}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "volume"),
+    [
+        pytest.param((of_class("own"), OWN, naming("own")), "v", id="Immediate"),
+        pytest.param((of_class("own"), of_class("own", "w", "2Gi"), OWN, naming("own")), "v", id="the smallest"),
+        pytest.param((of_class(""), naming("")), "v", id="without class"),
+        pytest.param((of_class("nfs"), naming("nfs")), "v", id="of an unknown class, for every node"),
+        pytest.param((of_class("nfs", fields=PLACE), naming("nfs")), None, id="of an unknown class, for some nodes"),
+        pytest.param((of_class("own"), of_class("own", "w"), OWN, naming("own")), None, id="two of one size"),
+        pytest.param(
+            (
+                of_class("own"),
+                OWN,
+                naming("own"),
+                naming("own").replace("name: data", "name: e").replace("{acc", "{volumeName: v, acc"),
+            ),
+            None,
+            id="another claim names it",
+        ),
+        pytest.param((of_class("own", size="500Mi"), OWN, naming("own")), None, id="too small"),
+        pytest.param(
+            (of_class("own"), OWN, naming("own"), naming("own").replace("name: data", "name: e")), None, id="two claims"
+        ),
+        pytest.param(
+            (of_class("own"), OWN.replace("MODE", DELAYED), naming("own")), None, id="chosen when a pod is scheduled"
+        ),
+    ],
+)
+def test_what_needs_no_pod_is_bound_as_by_the_controller(texts: tuple[str, ...], volume: str | None) -> None:
+    given = tuple(text.replace("MODE", "Immediate") for text in texts)
+    assert loaded(*given).snapshot.volume_claims["default/data"].volume == volume
+
+
+def test_a_claim_that_the_controller_binds_keeps_no_pod_from_a_node() -> None:
+    assert answer(OWN.replace("MODE", "Immediate"), of_class("own"), naming("own"))[0] == "fits"
+    verdict, _, text = answer(of_class(""), of_class("", "w"), naming(""))
+    assert (verdict, "to one of several that suit it" in text) == ("unknown", True)
+
+
+def test_a_claim_that_no_volume_suits_says_so() -> None:
+    verdict, _, text = answer(naming(""))
+    assert verdict == "does-not-fit"
+    assert "no PersistentVolume in the files suits it" in text
