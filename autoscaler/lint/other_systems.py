@@ -29,6 +29,7 @@ from autoscaler.lint.pods.unknown_types import told_type, unknown_type
 from autoscaler.lint.pods.unserved import (
     RDMA_HERE,
     absent_devices,
+    absent_told,
     foreign_resource,
     machines_having,
     preparations,
@@ -47,7 +48,6 @@ from instance_catalog.drivers.device_plugins import other_device, retired
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
@@ -82,7 +82,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
     for what in dict.fromkeys(other_device(n) for _, pod in _waiting(snapshot) for n in requested_resources(pod)):
         absent = partial(_absent_hardware, what=what, given=own, vendors=vendors, having=having)
-        yield from _of_first(snapshot, absent, _absent) if what else ()
+        yield from _of_first(snapshot, absent, partial(absent_told, catalog=catalog)) if what else ()
     elsewhere = other_clouds(snapshot, catalog)
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
@@ -257,19 +257,6 @@ def _absent_hardware(
 ) -> str:
     """Of the resources by which the pod asks for devices that the catalog lacks, those of such ("GPU of Intel")."""
     return " ".join(name for name in absent_devices(pod, given, vendors, having) if other_device(name) == what)
-
-
-def _absent(found: str) -> tuple[tuple[str, ...], str, str]:
-    names = found.split()
-    plugin = plugin_of(names[0])
-    served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
-    return (
-        ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has a {other_device(names[0])}"
-        f"{served}",
-        "add one with `foreslice catalog add` (docs/examples/catalog has one of another cloud), or leave such pods to "
-        "existing nodes",
-    )
 
 
 def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:

@@ -32,6 +32,7 @@ from instance_catalog.prediction.device_plugins import (
     mig_profile,
     plugin_of,
     plugin_resources,
+    undescribed_device,
 )
 from instance_catalog.types.catalog import Catalog
 
@@ -122,39 +123,38 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
     return {resource: plugin.driver for resource, plugin in found.items() if plugin.driver not in handed_out(snapshot)}
 
 
-def without_machines(outside: Sequence[LeftOut], catalog: Catalog) -> tuple[LeftOut, ...]:
-    """The ignored pods; for those whose devices no instance type has, the clouds, and for MIG parts the claim that asks
-    for the same: no scope of a pool changes that."""
-    if not any(
-        _counted(name) or mig_profile(name)
-        for entry in outside
-        for reason in entry.reasons
-        for name in _by_plugin(reason)
-    ):
+def without_machines(outside: Sequence[LeftOut], catalog: Catalog, snapshot: Snapshot) -> tuple[LeftOut, ...]:
+    """The ignored pods; for those whose devices no instance type or node has, the clouds, and for MIG parts the claim
+    that asks for the same: no scope of a pool changes that."""
+    asked = {name for entry in outside for reason in entry.reasons for name in _by_plugin(reason)}
+    lacking = {name for name in asked if _counted(name) or undescribed_device(name) or mig_profile(name)}
+    if not lacking:
         return tuple(outside)
-    had = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
-    had |= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
+    lacking -= {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
+    lacking -= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
+    lacking -= {name for node in snapshot.nodes for name in node.allocatable}
     clouds = " and ".join(sorted({one.cloud for one in catalog}))
     return tuple(
-        replace(entry, reasons=tuple(_nowhere(reason, had, clouds) for reason in entry.reasons)) for entry in outside
+        replace(entry, reasons=tuple(_nowhere(reason, lacking, clouds) for reason in entry.reasons))
+        for entry in outside
     )
 
 
 def _by_plugin(reason: Reason) -> tuple[str, ...]:
     """The resources of device plugins that keep a pod out of all scopes."""
     found = reason.detail.get("resources")
-    known = reason.code is Code.OUT_OF_SCOPE and reason.detail.keys() == {"resources", "by"}
+    known = reason.code is Code.OUT_OF_SCOPE and reason.detail.keys() <= {"resources", "by"}
     return tuple(map(str, found)) if known and isinstance(found, tuple) else ()
 
 
-def _nowhere(reason: Reason, had: Set[str], clouds: str) -> Reason:
-    lacking = tuple(name for name in _by_plugin(reason) if name not in had and _counted(name))
-    if lacking:
-        return Reason.of(reason.code, reason.subject, resources=lacking, clouds=clouds)
-    if parts := tuple(name for name in _by_plugin(reason) if name not in had and mig_profile(name)):
+def _nowhere(reason: Reason, lacking: Set[str], clouds: str) -> Reason:
+    names = tuple(name for name in _by_plugin(reason) if name in lacking)
+    if parts := tuple(filter(mig_profile, names)):
         devices = tuple(map(mig_condition, parts))
         return Reason.of(reason.code, reason.subject, resources=parts, device_class=MIG_CLASS, devices=devices)
-    return reason
+    device = next(filter(None, map(undescribed_device, names)), "")
+    named = {"device": device} if device else {}
+    return Reason.of(reason.code, reason.subject, resources=names, clouds=clouds, **named) if names else reason
 
 
 def _counted(resource: str) -> bool:

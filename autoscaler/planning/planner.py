@@ -113,7 +113,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         left_out=(*left_out, *(left for left in pods.waiting if left.pod not in decided.bought)),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
-        outside=without_machines(pods.outside, catalog),
+        outside=without_machines(pods.outside, catalog, snapshot),
         warnings=(
             *unusable_fields(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
-from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.instance_type import CapacityType, Vendor
 
 _MOST: Final = Quantity.parse("1Ei")
 # No exponents: Fraction("1e999999999") would try to build that number.
@@ -149,7 +149,7 @@ class AcceleratorEntry(_Entry):
     """An accelerator model. An absent or null field means: not known, or the driver publishes none."""
 
     key: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", description="what instance types refer to")
-    vendor: Literal["NVIDIA", "AMD", "AWS", "Google", "Habana", "Intel", "Qualcomm"]
+    vendor: Vendor
     model: str = Field(min_length=1, description="the short name people say: H100")
     product_name: str | OneOfEntry | None = Field(None, description="NVML's name, which selectors compare")
     architecture: str | None = Field(None, description="as the driver publishes it: Hopper")

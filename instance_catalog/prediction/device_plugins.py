@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, get_args
 
-from instance_catalog.drivers.device_plugins import DevicePlugin, device_plugins
+from instance_catalog.drivers.device_plugins import DevicePlugin, device_plugins, other_device
 from instance_catalog.drivers.facts import mig_tables
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.instance_type import InstanceType, Vendor
 
 EFA: Final = "vpc.amazonaws.com/efa"
 TPU: Final = "google.com/tpu"
@@ -81,3 +81,11 @@ def plugin_of(resource: str) -> DevicePlugin | None:
 def _hands_out(plugin: DevicePlugin, resource: str) -> bool:
     known = plugin.resource_prefixes
     return any(resource == one or (one.endswith("-") and resource.startswith(one)) for one in known)
+
+
+def undescribed_device(resource: str) -> str:
+    """The kind of device behind a resource that no catalog file can give to a machine, because files know no such
+    vendor or kind ("MLU of Cambricon"); "" for all others."""
+    what = other_device(resource)
+    kind, _, vendor = what.partition(" of ")
+    return "" if kind == "GPU" and vendor in get_args(Vendor) else what

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers.custom import CustomDriver
@@ -23,6 +23,7 @@ from instance_catalog.types.clouds import region_of
 from instance_catalog.types.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.types.provenance import Provenance as Provenance  # part of this vocabulary
 
+Vendor: TypeAlias = Literal["NVIDIA", "AMD", "AWS", "Google", "Habana", "Intel", "Qualcomm"]
 ANY_ZONE: Final = "any"
 # Source: botocore's partitions.json.
 _PARTITION: Final = re.compile(r"cn-|us-gov-|us-iso[a-z]?-|eu-iso[a-z]-|eusc-", re.ASCII)
@@ -63,7 +64,7 @@ class Accelerator:
     """
 
     key: str
-    vendor: str  # NVIDIA, AMD, AWS, Google, Habana, Qualcomm
+    vendor: Vendor
     model: str
     product_name: str | None = None
     product_names: tuple[str, ...] = ()

@@ -16,8 +16,6 @@ _DOMAINS: Final = {
     "azure.com": "Azure",  # kubernetes.azure.com/accelerator, in public code of users alone
     # tke.cloud.tencent.com/eni-ip: tencentcloud.com/document/product/457/74082
     "tencent.com": "Tencent Cloud",
-    # huawei.com/Ascend910A, of the device plugin wherever such NPUs are: volcano-sh/volcano, how_to_use_vnpu.md
-    "huawei.com": "a cloud with Huawei's NPUs",
     "coreweave.com": "CoreWeave",  # ds.coreweave.com/nvlink.domain, in public code of users alone
     # backend.coreweave.cloud/fabric: docs.coreweave.com, "InfiniBand and RoCE labels"
     "coreweave.cloud": "CoreWeave",

@@ -99,14 +99,22 @@ def _to_plan_it(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
     devices."""
     if of.absent:
         return f": no machine here has a {other_device(of.absent[0])} that serves it"
+    dropped = (*of.asked, *of.lacking)
+    kept = any("/" in name and name not in dropped for name in requested_resources(pod)) or bool(pod.claims)
+    if not (kept or all(map(network_card, dropped))):
+        needed = " and ".join(name for name in dropped if not network_card(name))
+        return (
+            f": no machine here replaces {needed}; if a DRA driver publishes such devices, claim them, and give the "
+            "ResourceSlices of the nodes that have them"
+        )
     drop = [f"the node selector or affinity on {key}" for key in of.selected]
-    drop += [f"the request of {name}" for name in (*of.asked, *of.lacking)]
+    drop += [f"the request of {name}" for name in dropped]
     flavors = dict.fromkeys(pod.flavor_labels[key] for key in of.selected if key in pod.flavor_labels)
     for flavor in flavors:
         keys = (key for key, name in pod.flavor_labels.items() if name == flavor)
         given = " and ".join(key for key in keys if key not in _OF_EVERY_NODE)
         drop.append(f"the nodeLabels {given} of ResourceFlavor {flavor} (Kueue adds them to what the pod selects)")
-    network = f"; {RDMA_HERE}" if any(map(network_card, (*of.asked, *of.lacking))) else ""
+    network = f"; {RDMA_HERE}" if any(map(network_card, dropped)) else ""
     select = _instead(pod, of, catalog) if of.selected else ""
     last = "then plan again, as a machine here may have fewer CPUs or less memory"
     return f"; to plan it here, drop {' and '.join(drop)}{select}{network}; {last}"

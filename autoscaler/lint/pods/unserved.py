@@ -8,9 +8,17 @@ from typing import Final
 from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import requested_resources
+from instance_catalog.diagnostic import Path
 from instance_catalog.drivers.device_plugins import network_card, other_device, retired, shared_gpu_resources
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource, plugin_resources
+from instance_catalog.prediction.device_plugins import (
+    EFA,
+    is_plugin_resource,
+    plugin_of,
+    plugin_resources,
+    undescribed_device,
+)
 from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
 
@@ -45,6 +53,42 @@ def absent_devices(
         for name, what in asked
         if what and (what.rpartition(" of ")[2] not in vendors or (is_plugin_resource(name) and not having(name)))
     ]
+
+
+def absent_told(found: str, *, catalog: Catalog) -> tuple[Path, str, str]:
+    """The warning about resources of devices that the catalog lacks: field, message, next step."""
+    names = found.split()
+    plugin = plugin_of(names[0])
+    served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
+    return (
+        ("spec", "containers", "resources"),
+        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has a {other_device(names[0])}"
+        f"{served}",
+        _to_have_it(names, catalog),
+    )
+
+
+def _to_have_it(names: list[str], catalog: Catalog) -> str:
+    if undescribed_device(names[0]):
+        clouds = " and ".join(sorted({one.cloud for one in catalog}))
+        return (
+            f"no machine of {clouds} replaces it: leave such pods to existing nodes, and give these with -f, and "
+            "their ResourceSlices if a DRA driver publishes the devices, to see whether the pods fit"
+        )
+    needs = ""
+    if unknown := [name for name in names if not is_plugin_resource(name)]:
+        amounts = ", ".join(f"{name}: N" for name in unknown)
+        driver = f"gpu.{unknown[0].partition('/')[0].removeprefix('gpu.')}"
+        claim = f", unless pods claim DeviceClass {driver} instead" if driver in _drivers() else ""
+        needs = f" with extendedResources: {{{amounts}}} in its file{claim};"
+    return (
+        f"add one with `foreslice catalog add` (docs/examples/catalog has one of another cloud){needs or ','} or leave "
+        "such pods to existing nodes"
+    )
+
+
+def _drivers() -> frozenset[str]:
+    return frozenset(facts.driver for facts in driver_facts().values())
 
 
 def machines_having(resource: str, catalog: Catalog) -> dict[str, Quantity]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autoscaler.advice.ignored import Served, as_if_served
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.policy import Policy
@@ -64,3 +65,16 @@ def test_an_ignored_pod_without_devices_waits_for_nothing() -> None:
     first = summary_of(plan(snapshot([pod("p")])))[0]
     assert first.text.endswith("1 ignored")
     assert first.level == "good"
+
+
+def test_devices_that_no_machine_and_no_catalog_file_has_are_left_to_existing_nodes() -> None:
+    """An existing node that has them serves the pod in a pool with spec.scope.pods: All, so the other text stays."""
+    name = "cambricon.com/mlu"
+    wants = replace(pod("p"), containers=(Container("main", FrozenMap({name: Quantity.of(1)})),))
+    (entry,) = plan(snapshot([wants])).outside
+    text = texts_of(entry.reasons)
+    assert f"asks for {name}, and no machine of aws has its kind of device (MLU of Cambricon)" in text
+    assert "leave it to existing nodes" in text
+    there = Node("n", allocatable=FrozenMap({name: Quantity.of(1)}))
+    (entry,) = plan(snapshot([wants], nodes=(there,))).outside
+    assert "which no DeviceClass serves" in texts_of(entry.reasons)

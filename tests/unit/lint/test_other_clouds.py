@@ -38,7 +38,7 @@ def told(*pods: Pod, nodes: tuple[Node, ...] = ()) -> list[Diagnostic]:
         ("aliyun.com/gpu-core.percentage", "Alibaba Cloud"),
         ("aliyun.com/gpu-mem", ""),  # of a device plugin that runs on any cluster
         ("kubernetes.azure.com/accelerator", "Azure"),
-        ("huawei.com/Ascend910", "a cloud with Huawei's NPUs"),
+        ("huawei.com/Ascend910", ""),  # of a device plugin that runs wherever such NPUs are
         ("nvidia.com/gpu", ""),
         ("notaliyun.com/gpu", ""),
         ("volcengine.com", ""),
@@ -58,6 +58,17 @@ def test_one_of_them_is_enough_and_is_said_once() -> None:
     given = snapshot([waiting(selects="pool", asks=RESOURCE)])
     about = [one for one in foreign_advice(given, CATALOG) if RESOURCE in one.message]
     assert [f"drop the request of {RESOURCE}; for RDMA, machines" in one.next_step for one in about] == [True]
+
+
+def test_the_only_devices_of_a_pod_are_not_dropped() -> None:
+    """A pod without them would run on any node, and not do its work."""
+    own = "tencent.com/vcuda-core"
+    (found,) = told(waiting(asks=own))
+    assert f"no machine here replaces {own}; if a DRA driver publishes such devices, claim them" in found.next_step
+    assert "drop" not in found.next_step
+    both = FrozenMap({own: Quantity.of(1), "nvidia.com/gpu": Quantity.of(1)})
+    (found,) = told(replace(waiting(), containers=(Container("main", both),)))
+    assert f"to plan it here, drop the request of {own}" in found.next_step
 
 
 def test_what_nodes_that_are_there_have_is_not_said() -> None:

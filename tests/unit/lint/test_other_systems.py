@@ -238,6 +238,25 @@ def test_a_device_that_no_cloud_sells(resource: str, whose: str) -> None:
     assert not list(foreign_advice(replace(snapshot([asking(resource)]), nodes=(node,)), CATALOG))
 
 
+@pytest.mark.parametrize(
+    "resource",
+    ["cambricon.com/mlu", "metax-tech.com/sgpu", "huawei.com/Ascend310P", "iluvatar.com/gpu", "fpga.intel.com/x"],
+)
+def test_a_device_that_no_catalog_file_describes_is_left_to_existing_nodes(resource: str) -> None:
+    (found,) = told(asking(resource))
+    assert "no machine of aws replaces it: leave such pods to existing nodes, and give these with -f" in found.next_step
+    assert "catalog add" not in found.next_step
+    assert "drop" not in found.next_step
+
+
+@pytest.mark.parametrize("resource", ["gpu.intel.com/i915", "intel.com/gpu"])
+def test_a_gpu_of_intel_needs_its_resource_in_the_file_or_a_claim(resource: str) -> None:
+    (found,) = told(asking(resource))
+    assert f"with extendedResources: {{{resource}: N}} in its file, unless pods claim DeviceClass gpu.intel.com" in (
+        found.next_step
+    )
+
+
 def test_devices_of_two_vendors_are_told_each() -> None:
     found = told(asking("gpu.intel.com/dxg"), replace(asking("hygon.com/dcunum"), name="q"))
     assert [(one.subject, "(and" in one.message) for one in found] == [
