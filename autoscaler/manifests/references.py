@@ -40,6 +40,10 @@ _WITH_VOLUME: Final = (
     "add it with its StorageClass, or bound with its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`): without them "
     "the pod's zone is not known"
 )
+_SLICES: Final = (
+    "; unless its driver is predicted, give also the ResourceSlices of a node that runs it (`kubectl get "
+    "resourceslices -o yaml`)"
+)
 _FINISHED = ("Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers")
 
@@ -310,5 +314,5 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
     if what == "DeviceClass":
         step = class_hints().get(value, step)
-    step = step or f"add the {what} to the files, or correct the name"
+    step = step or f"add the {what} to the files, or correct the name{_SLICES if what == 'DeviceClass' else ''}"
     problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

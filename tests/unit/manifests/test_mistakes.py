@@ -104,6 +104,11 @@ MISTAKES = {
         "-:16: ResourceClaim gpu: spec.devices.requests[0].exactly.deviceClassName: "
         "there is no DeviceClass 'gpu.nvida.com'\n  did you mean 'gpu.nvidia.com'?",
     ),
+    "a class that nobody knows": (
+        POD + "---" + changed(CLAIM, "gpu.nvidia.com", "npu.acme.org"),
+        "there is no DeviceClass 'npu.acme.org'\n  add the DeviceClass to the files, or correct the name; unless its "
+        "driver is predicted, give also the ResourceSlices of a node that runs it",
+    ),
     "a claim that the container names wrongly": (
         changed(POD, "image: i", "resources: {claims: [{name: gpus}]}") + "---" + CLAIM,
         "spec.containers[0].resources.claims[0].name: the pod has no resource claim 'gpus'\n  did you mean 'gpu'?",
