@@ -16,6 +16,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document
 from instance_catalog.dataclass import dataclass, field
 from instance_catalog.diagnostic import Diagnostic, Severity
+from instance_catalog.drivers.facts import driver_facts
 
 _CLAIM_V1: Final = "resource.k8s.io/v1"
 _BETAS: Final = ("resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2")
@@ -71,12 +72,27 @@ def removed(value: Object, name: str, version: str, parameters: Parameters) -> t
         kept = _Kept(parameters)
         written = yaml.safe_dump(replacements[name](value, kept), sort_keys=False, allow_unicode=True, width=1000)
         lost = "".join(f"\n# cannot be kept: {what}" for what in kept.lost)
+        old = _class_named(value) if name != "ResourceClass" else ""
+        if old and old not in _known_classes():
+            lost += f"\n# give DeviceClass {old}, too: ResourceClass {old} becomes one (driverName: its device.driver)"
         message = f"{name} of resource.k8s.io/{version} was removed with Kubernetes 1.31"
         return (), message, f"write it for {_CLAIM_V1}:\n{written.rstrip()}{lost}"
     if version == "v1alpha3":
         step = "write apiVersion: resource.k8s.io/v1beta1, which has the same form, or v1"
         return ("apiVersion",), f"{name} of resource.k8s.io/v1alpha3 is no longer served", step
     return None
+
+
+def _class_named(value: Object) -> str:
+    """The ResourceClass that a claim or template names; "" if it names none."""
+    spec = value.get("spec")
+    inner = spec.get("spec", spec) if isinstance(spec, dict) else None
+    name = inner.get("resourceClassName") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _known_classes() -> frozenset[str]:
+    return frozenset(row.name for facts in driver_facts().values() for row in facts.device_classes)
 
 
 @dataclass(slots=True)

@@ -396,3 +396,11 @@ def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
 def test_a_blueprint_of_cluster_toolkit_is_no_chart() -> None:
     (found,) = read("blueprint_name: gke\nvars: {region: x}\ndeployment_groups: []\n").problems
     assert found.message == "ignored: a blueprint of Cluster Toolkit; give the manifests that it applies"
+
+
+def test_the_class_of_an_old_claim_has_to_be_given_too() -> None:
+    """Unless a chart of a predicted driver installs it."""
+    for name, told in (("fake.acme.org", True), ("gpu.nvidia.com", False)):
+        head = "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaim\nmetadata: {name: c}\n"
+        text = f"{head}spec: {{resourceClassName: {name}}}"
+        assert (f"# give DeviceClass {name}, too: ResourceClass {name} becomes one" in problems(read(text))) == told
