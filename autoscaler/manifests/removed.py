@@ -74,7 +74,10 @@ def removed(value: Object, name: str, version: str, parameters: Parameters) -> t
         lost = "".join(f"\n# cannot be kept: {what}" for what in kept.lost)
         old = _class_named(value) if name != "ResourceClass" else ""
         if old and old not in _known_classes():
-            lost += f"\n# give DeviceClass {old}, too: ResourceClass {old} becomes one (driverName: its device.driver)"
+            lost += (
+                f"\n# give DeviceClass {old}, too: ResourceClass {old} becomes one (driverName: its device.driver);"
+                "\n# and the ResourceSlices of a node that runs the driver: no prediction knows what it publishes"
+            )
         message = f"{name} of resource.k8s.io/{version} was removed with Kubernetes 1.31"
         return (), message, f"write it for {_CLAIM_V1}:\n{written.rstrip()}{lost}"
     if version == "v1alpha3":

@@ -62,10 +62,15 @@ def absent_told(found: str, *, catalog: Catalog) -> tuple[Path, str, str]:
     served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
     return (
         ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has a {other_device(names[0])}"
-        f"{served}",
+        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has "
+        f"{_with_article(other_device(names[0]))}{served}",
         _to_have_it(names, catalog),
     )
+
+
+def _with_article(device: str) -> str:
+    """The kind of a device with its article: an NPU, an MLU, a GPU."""
+    return f"an {device}" if device[:1] in "AEFHILMNORSX" else f"a {device}"
 
 
 def _to_have_it(names: list[str], catalog: Catalog) -> str:

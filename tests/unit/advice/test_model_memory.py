@@ -238,4 +238,4 @@ def test_a_machine_in_an_advice_has_to_hold_the_model_too(billions: float, bfloa
     assert told in line
     assert ("; default/p: " in line) is bool(told)
     if billions == 32:
-        assert line.endswith("or select such as hold it by foreslice.dev/accelerator: nvidia-h100-80gb")
+        assert line.endswith("or select GPUs that hold it, by foreslice.dev/accelerator: nvidia-h100-80gb")
