@@ -347,17 +347,6 @@ def test_what_has_no_field_of_an_object_is_left_out_whatever_its_file_is_called(
     assert any("values of a Helm chart" in str(found.message) for found in loaded.problems)
 
 
-def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
-    broken = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    app: a\n    ${LABELS}\n  name: a\nspec: {}\n"
-    (found,) = read(broken).problems
-    assert "invalid YAML" in found.message
-    assert "variable that was not replaced" in found.next_step
-    (found,) = read(broken.replace("${LABELS}", "labels")).problems
-    assert "indentation" in found.next_step
-    (found,) = read('args:\n  a: "echo ${X}"\n b: 1\n').problems
-    assert "indentation" in found.next_step
-
-
 def test_variables_in_what_is_left_out_are_named() -> None:
     spec = "spec: {mlPolicy: {numNodes: '${NODES}'}, template: {spec: {args: ['echo ${HOME}', '${GPUS}']}}}"
     text = f"apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {{name: x}}\n{spec}\n"
@@ -383,14 +372,6 @@ def test_values_of_labels_that_the_api_server_refuses(field: str, value: str, st
     assert found.field == field
     assert "the API server refuses the label value" in found.message
     assert step in found.next_step
-
-
-@pytest.mark.parametrize("value", ["{cpu: ${CPU}}", "{memory: 1Gi, cpu: ${CPU}, ephemeral-storage: 1Gi}"])
-def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
-    (found,) = read(
-        f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - resources:\n      limits: {value}\n"
-    ).problems
-    assert "variable" in found.next_step
 
 
 def test_a_blueprint_of_cluster_toolkit_is_no_chart() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from autoscaler.manifests.load import Loaded, load
 
 POD = """
@@ -46,3 +48,22 @@ def test_one_variable_is_named_by_the_problem_alone() -> None:
 def test_variables_of_a_file_that_is_no_yaml_are_named_too() -> None:
     (problem,) = loaded('kind: Pod\nmetadata:\n  name: ${NAME}\n${LABELS}\nspec:\n  a: "${SA}"\n').problems
     assert problem.next_step.endswith("; variables of the file: NAME, LABELS, SA")
+
+
+def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
+    broken = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    app: a\n    ${LABELS}\n  name: a\nspec: {}\n"
+    (found,) = loaded(broken).problems
+    assert "invalid YAML" in found.message
+    assert "variable that was not replaced" in found.next_step
+    (found,) = loaded(broken.replace("${LABELS}", "labels")).problems
+    assert "indentation" in found.next_step
+    (found,) = loaded('args:\n  a: "echo ${X}"\n b: 1\n').problems
+    assert "indentation" in found.next_step
+
+
+@pytest.mark.parametrize("value", ["{cpu: ${CPU}}", "{memory: 1Gi, cpu: ${CPU}, ephemeral-storage: 1Gi}"])
+def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
+    (found,) = loaded(
+        f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - resources:\n      limits: {value}\n"
+    ).problems
+    assert "variable" in found.next_step
