@@ -238,14 +238,15 @@ def _asked_of_templates(pod: Json) -> int:
 
 
 def _made_for(pod: Json, claims: Iterable[Json]) -> list[Json]:
-    """The claims made from templates for the pod, as entries of its `status.resourceClaimStatuses`."""
+    """The claims made from templates for the pod, or for its PodGroup, as entries of its
+    `status.resourceClaimStatuses`: those that its status has, and those that it owns."""
     uid = pod["metadata"]["uid"]
+    found = {entry["name"]: entry for entry in pod.get("status", {}).get("resourceClaimStatuses", ())}
     own = (c["metadata"] for c in claims if any(o["uid"] == uid for o in c["metadata"].get("ownerReferences", ())))
-    return [
-        {"name": entry, "resourceClaimName": metadata["name"]}
-        for metadata in own
-        if (entry := metadata.get("annotations", {}).get(POD_CLAIM))
-    ]
+    for metadata in own:
+        if entry := metadata.get("annotations", {}).get(POD_CLAIM):
+            found[entry] = {"name": entry, "resourceClaimName": metadata["name"]}
+    return list(found.values())
 
 
 def _refusal(pod: Json) -> tuple[str, str] | None:
