@@ -54,7 +54,11 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
     missing = [field for field, value in needed.items() if value is None]
     if missing:
         fields = " and ".join(f"cpu.{field}" for field in missing)
-        return f"the catalog has no {fields} for {name}; add it, or run dra-cpu:group-by=machine, which needs none"
+        values = " ".join(f"cpu.{field}=N" for field in missing)
+        # Not group-by=machine, which needs no such fact: it serves claims to which another scheduler assigns cores.
+        return (
+            f"the catalog has no {fields} for {name}: `foreslice catalog set {name} {values} --into DIR --reason WHY`"
+        )
     if profile.option("pcie-roots") and _roots(instance_type) is None:
         return f"the PCIe roots of {name} are not recorded; add pci.root and pci.numa, or drop pcie-roots"
     return None

@@ -132,7 +132,7 @@ def test_an_unknown_release_is_noted() -> None:
             ["p5.48xlarge", "--drivers", "nvidia:mig=all-1g.5gb"],
             "H100 has no MIG layout 'all-1g.5gb'; it has all-1g.10gb, ",
         ),
-        (["g6.xlarge", "--drivers", "dra-cpu"], "which needs none\n  choose one of:\n  nvidia,"),
+        (["g6.xlarge", "--drivers", "dra-cpu"], "--into DIR --reason WHY`\n  choose one of:\n  nvidia,"),
         (["p5.48xlarge", "--catalog", "/not/there"], "/not/there"),
     ],
     ids=["type", "drivers", "version", "layout", "unpredictable", "catalog"],

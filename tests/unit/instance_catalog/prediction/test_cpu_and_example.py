@@ -100,7 +100,7 @@ def test_a_machine_of_unknown_layout_is_one_group() -> None:
 @pytest.mark.parametrize(
     ("machine", "drivers", "reason"),
     [
-        (UNKNOWN, "dra-cpu", "the catalog has no cpu.numaNodes for server; add it, or run dra-cpu:group-by=machine"),
+        (UNKNOWN, "dra-cpu", "the catalog has no cpu.numaNodes for server: `foreslice catalog set server cpu.numaN"),
         (UNKNOWN, "dra-cpu:mode=individual", "the catalog has no cpu.numaNodes and cpu.threadsPerCore for server"),
         (UNKNOWN, "dra-cpu:group-by=socket", "the catalog has no cpu.sockets for server"),
         (BOTH, "dra-cpu:reserved=0-16", "reserved=0-16 names CPUs that server does not have; it has 16"),
