@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from autoscaler.lint.advice import reason_of, surprise
 from autoscaler.model.plan import Plan, PlannedNode
@@ -11,8 +12,9 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import DriverFacts, driver_facts
-from instance_catalog.drivers.profile import assumed_profile
+from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.prediction.predict import PREDICTIONS
+from instance_catalog.prediction.runnable import why_not_runnable
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import node_allocatable
 
@@ -32,8 +34,8 @@ def unconsidered(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[R
         if not why:
             continue
         nodes = [node for node in plan.launches if name in node.drivers and _serves(node, facts, plan)]
-        less = {each for node in nodes for each in _cheaper(node, why, snapshot, catalog)}
-        first = next((text for each, text in why.items() if each in less), next(iter(why.values())))
+        less = {each: price for node in nodes for each, price in _cheaper(node, why, snapshot, catalog)}
+        first = why[min(less, key=lambda each: (less[each], each))] if less else next(iter(why.values()))
         only = all(one.accelerator for one in catalog) and any(_serves(node, facts, plan, alone=True) for node in nodes)
         machines = "; all machines of the catalog have accelerators, and one without may cost less: add it by "
         found = surprise(
@@ -63,13 +65,18 @@ def _serves(node: PlannedNode, facts: DriverFacts, plan: Plan, *, alone: bool = 
     return used == {facts.driver} and not facts.simulated and not node.handed_out if alone else facts.driver in used
 
 
-def _cheaper(node: PlannedNode, names: Iterable[str], snapshot: Snapshot, catalog: Catalog) -> Iterator[str]:
-    """Those of the node's cloud that cost less where it is, and have room for each of its pods."""
+def _cheaper(
+    node: PlannedNode, names: Iterable[str], snapshot: Snapshot, catalog: Catalog
+) -> Iterator[tuple[str, Decimal]]:
+    """Those of the node's cloud that plans offer, cost less where the node is, and have room for each of its pods, with
+    their prices."""
     offering, pods = node.offering, [pod_requests(pod) for pod in snapshot.pods if pod.key in node.pods]
-    chosen = catalog.types[offering.instance_type]
+    chosen, usual = catalog.types[offering.instance_type], DriverSet((assumed_profile("nvidia"),))
     for one in (catalog.types[name] for name in names):
         price = one.price_in(offering.zone, offering.capacity_type, region=offering.region)
-        if one.cloud == chosen.cloud and price and price.usd_per_hour < (offering.usd_per_hour or 0):
+        if one.cloud != chosen.cloud or one.share or why_not_runnable(one, usual):
+            continue
+        if price and price.usd_per_hour < (offering.usd_per_hour or 0):
             free = {name: units(name, amount) for name, amount in node_allocatable(one).items()}
             if all(amount <= free.get(name, amount) for asked in pods for name, amount in asked.items()):
-                yield one.name
+                yield one.name, price.usd_per_hour

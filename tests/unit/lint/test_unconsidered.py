@@ -66,6 +66,17 @@ def test_a_cheaper_type_has_room_for_the_pod() -> None:
     assert count("2") > count("60") > count("2000") == 0
 
 
+def test_the_cheapest_that_plans_offer_is_the_example() -> None:
+    """Not a part of a card (g6f.large), which no plan offers unasked."""
+    (found,) = unconsidered(STATE, launching("16.29", "dra.cpu"), SHIPPED)
+    (name,) = (one.name for one in SHIPPED if f"for {one.name}:" in str(found.detail["problem"]))
+    price = SHIPPED.types[name].price
+    assert price is not None
+    (same,) = unconsidered(STATE, launching(str(price.usd_per_hour), "dra.cpu"), SHIPPED)
+    assert SHIPPED.types[name].share == ""
+    assert "may_cost_less" not in same.detail
+
+
 def test_pools_and_pods_without_a_place() -> None:
     plan = launching("16.29", "dra.cpu")
     assert not list(unconsidered(replace(STATE, pools=(CapacityPool("all"),)), plan, SHIPPED))
