@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -53,8 +54,13 @@ class Kwok:
             # Lease, and never looks at that pod again (pkg/kwok/controllers: NodeLeaseController.Held).
             "--node-lease-duration-seconds=0",
         ]
+        # KWOK 0.8.0 registers types for CEL in a map of its library that its node and pod controllers write at the same
+        # time (easycel v0.6.0, getTypeValue): Go then ends the program. On one processor they take turns.
+        one = {**os.environ, "GOMAXPROCS": "1"}
         with self._log.open("wb") as output:
-            self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
+            self._process = subprocess.Popen(
+                [str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output, env=one
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
