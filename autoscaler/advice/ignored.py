@@ -1,22 +1,97 @@
-"""Finds all other obstacles of ignored pods by one plan as if every pool served them. The first obstacle of such a pod
+"""What becomes of ignored pods: kube-scheduler binds them to existing nodes where they fit, whatever pools serve.
+
+For the others this finds all other obstacles by one plan as if every pool served them. The first obstacle of such a pod
 is a pool's scope; users should not discover the next one only after they removed it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
+from typing import Final
 
-from autoscaler.model.capacity import CapacityPool, PodScope
-from autoscaler.model.plan import LeftOut, Plan
-from autoscaler.model.reason import Code
+from autoscaler.model.capacity import KNOWN_SCHEDULERS, CapacityPool, PodScope
+from autoscaler.model.plan import LeftOut, Placement, Plan, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.scope import pools_of
+from autoscaler.model.verdict import DoesNotFit, Fits
+from autoscaler.planning.demand.scope import pools_of, requested_resources
+from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.scheduling.fit import fit_one
+from autoscaler.scheduling.schedule import first, schedule
+from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.types.catalog import Catalog
+
+_MOST_CHECKS: Final = 20_000  # pods times nodes; more would take longer than the plan itself
+
+
+def on_existing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
+    """The plan in which ignored pods have a place on the existing node to which kube-scheduler would bind them. Those
+    that ask for devices of such nodes and fit on none have the reasons of the nearest one, too.
+
+    The pods that pools serve keep their places. Pods of other schedulers stay ignored: their rules are not known.
+    """
+    ignored = {entry.pod for entry in plan.outside}
+    pods = [pod for pod in snapshot.pods if pod.key in ignored and _is_bindable(pod)]
+    if not pods or not snapshot.nodes or len(pods) * len(snapshot.nodes) > _MOST_CHECKS:
+        return plan
+    found = schedule(sorted(pods, key=lambda pod: pod.turn), _after(plan, snapshot, catalog), first)
+    why = {pod.key: tuple(_nearest(pod, found.world)) for pod in found.left}
+    bound = {entry.pod.key: entry for entry in found.bound}
+    placements = (
+        Placement(
+            pod=entry.pod.key,
+            target=Target.EXISTING,
+            node=entry.node,
+            allocations=entry.verdict.allocations,
+            preference=entry.verdict.preference,
+            reasons=(Reason.of(Code.EXISTING_NODE),),
+        )
+        for entry in found.bound
+    )
+    staying = (entry for entry in plan.outside if entry.pod not in bound)
+    return replace(
+        plan,
+        placements=(*plan.placements, *placements),
+        outside=tuple(replace(entry, reasons=(*entry.reasons, *why.get(entry.pod, ()))) for entry in staying),
+    )
+
+
+def _is_bindable(pod: Pod) -> bool:
+    return pod.scheduler_name in KNOWN_SCHEDULERS and not pod.scheduling_gates
+
+
+def _after(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> World:
+    """The existing nodes with the pods that the plan places on them."""
+    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
+    world, pods = present.world, {pod.key: pod for pod in snapshot.pods}
+    for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
+        world = world.without_node(name)
+    for placement in plan.placements:
+        if placement.node in world.nodes and placement.pod in pods:
+            verdict = Fits(allocations=placement.allocations, preference=placement.preference)
+            world = world.placed((pods[placement.pod],), placement.node, verdict)
+    return world
+
+
+def _nearest(pod: Pod, world: World) -> Iterator[Reason]:
+    """The reasons of the node that has most of the devices which the pod asks for."""
+    asked = [name for name in requested_resources(pod) if "/" in name]
+    having = {
+        name: sum(state.free(resource) for resource in asked)
+        for name, state in sorted(world.nodes.items())
+        if any(state.allocatable.get(resource, 0) > 0 for resource in asked)
+    }
+    if having:
+        name = max(having, key=lambda node: having[node])
+        verdict = fit_one(pod, name, world)
+        if isinstance(verdict, DoesNotFit):
+            yield from (replace(reason, subject=Subject("existing node", name)) for reason in verdict.reasons)
 
 
 @dataclass(frozen=True, slots=True)

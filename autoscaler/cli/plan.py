@@ -13,6 +13,7 @@ import click
 
 from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
+from autoscaler.advice.ignored import on_existing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
@@ -227,6 +228,7 @@ def _decide(
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
+    decided = on_existing_nodes(decided, snapshot, catalog)
     found_advice = (
         *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
         *advice(snapshot),

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
-from autoscaler.model.reason import NO_SUBJECT, Code, Reason
+from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.reasons import fact_text, text_of, texts_of
@@ -105,10 +105,14 @@ def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
     """The pods that no pool serves, with the reason and the change that would help: one line for each reason."""
     groups: dict[str, list[str]] = {}
     for entry in outside:
-        own = tuple(replace(reason, subject=NO_SUBJECT) for reason in entry.reasons)
+        own = tuple(_without_subject(reason, Subject("pod", entry.pod)) for reason in entry.reasons)
         groups.setdefault(texts_of(own), []).append(entry.pod)
     for why, pods in groups.items():
         yield f"{counted(len(pods), 'pod')} ignored: {few(pods)} ({why})"
+
+
+def _without_subject(reason: Reason, known: Subject) -> Reason:
+    return replace(reason, subject=NO_SUBJECT) if reason.subject == known else reason
 
 
 # Explanations of verdicts whose names do not suffice.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from autoscaler.advice.ignored import Served, as_if_served
+from autoscaler.advice.ignored import Served, as_if_served, on_existing_nodes
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import Allocation
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.tables.plan_summary import summary_of
@@ -78,3 +79,54 @@ def test_devices_that_no_machine_and_no_catalog_file_has_are_left_to_existing_no
     there = Node("n", allocatable=FrozenMap({name: Quantity.of(1)}))
     (entry,) = plan(snapshot([wants], nodes=(there,))).outside
     assert "which no DeviceClass serves" in texts_of(entry.reasons)
+
+
+MLU = "cambricon.com/mlu"
+
+
+def having(name: str, mlus: int) -> Node:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110", MLU: str(mlus)}
+    return Node(name, allocatable=FrozenMap({key: Quantity.parse(value) for key, value in amounts.items()}))
+
+
+def asking(name: str, count: int = 1) -> Pod:
+    return replace(pod(name), containers=(Container("main", FrozenMap({MLU: Quantity.of(count)})),))
+
+
+def test_ignored_pods_go_where_kube_scheduler_binds_them() -> None:
+    """It does not know pools: an existing node with free devices takes the pod, and one without devices as well."""
+    state = replace(snapshot([asking("p"), asking("q"), pod("r")]), nodes=(having("n1", 1),))
+    found = on_existing_nodes(plan(state), state, CATALOG)
+    assert {(placed.pod, placed.node) for placed in found.placements} == {("default/p", "n1"), ("default/r", "n1")}
+    (left,) = found.outside
+    assert left.pod == "default/q"
+    assert texts_of(left.reasons).endswith(f"existing node n1: Insufficient {MLU}: 1 requested, 0 free")
+
+
+def test_the_nearest_of_the_nodes_that_have_the_device_is_told() -> None:
+    state = replace(snapshot([asking("p", 3)]), nodes=(having("n0", 1), having("n1", 0), having("n2", 2)))
+    (left,) = on_existing_nodes(plan(state), state, CATALOG).outside
+    assert [str(reason.subject) for reason in left.reasons if reason.subject.kind == "existing node"] == [
+        "existing node n2"
+    ]
+
+
+def test_pods_of_other_schedulers_and_gated_pods_stay_ignored() -> None:
+    gated = replace(asking("q"), scheduling_gates=("example.com/later",))
+    state = replace(snapshot([replace(asking("p"), scheduler_name="volcano"), gated]), nodes=(having("n1", 2),))
+    made = plan(state)
+    assert on_existing_nodes(made, state, CATALOG) == made
+
+
+def test_pods_that_pools_serve_keep_their_places() -> None:
+    """An ignored pod that comes first in the queue does not take the room of a pod that the plan placed."""
+    served = pod("p", "c")
+    ignored = replace(pod("q"), priority=100)
+    one = replace(having("n1", 0), allocatable=having("n1", 0).allocatable.with_items({"pods": Quantity.of(1)}))
+    claims = [replace(claim("c"), allocation=Allocation(()))]
+    state = replace(snapshot([served, ignored], claims), nodes=(one,))
+    made = plan(state)
+    assert [placed.node for placed in made.placements] == ["n1"]
+    found = on_existing_nodes(made, state, CATALOG)
+    assert [placed.pod for placed in found.placements] == ["default/p"]
+    assert [entry.pod for entry in found.outside] == ["default/q"]
