@@ -56,9 +56,10 @@ class CloudFacts:
     accelerators.
 
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
-    `storage_drivers` make volumes that only its machines mount; `zone_label` is the label with the zone by which they
-    select nodes. `huge_pages` are by extended resource. `topology_types`: the types whose nodes have labels of their
-    position among the others, by the prefix of these. `root_disk` tells users where to set the size of root disks.
+    `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
+    of them mount; no machines elsewhere do. `zone_label` is the label with the zone by which they select nodes.
+    `huge_pages` are by extended resource. `topology_types`: the types whose nodes have labels of their position among
+    the others, by the prefix of these. `root_disk` tells users where to set the size of root disks.
     `critical_pods_need_quota`: critical pods outside kube-system start only if a ResourceQuota selects their priority
     class. `sdk`: Python packages of the extra of foreslice with the cloud's name.
     """
@@ -81,7 +82,8 @@ class CloudFacts:
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
     cards: tuple[str, ...] = ()
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
-    storage_drivers: frozenset[str] = frozenset()
+    disk_drivers: tuple[str, ...] = ()
+    file_drivers: tuple[str, ...] = ()
     zone_label: str = ""
     sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
@@ -133,7 +135,8 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),
         huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
-        storage_drivers=frozenset(row.get("storage_drivers", ())),
+        disk_drivers=tuple(row.get("disk_drivers", ())),
+        file_drivers=tuple(row.get("file_drivers", ())),
         zone_label=row.get("zone_label", ""),
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],

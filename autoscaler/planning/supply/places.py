@@ -124,7 +124,7 @@ def clouds_of_volumes(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, tupl
     for pod in pods:
         for driver in _storage_drivers(pod, snapshot):
             for cloud, facts in cloud_facts().items():
-                if driver in facts.storage_drivers:
+                if driver in (*facts.disk_drivers, *facts.file_drivers):
                     found.setdefault(cloud, (pod.key, driver))
     return found
 

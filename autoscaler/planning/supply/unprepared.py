@@ -10,6 +10,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
+from autoscaler.planning.supply.shared_volumes import shared_volumes
 from instance_catalog.diagnostic import and_more
 from instance_catalog.drivers.device_plugins import device_plugins
 from instance_catalog.drivers.facts import driver_facts, gpudirect_protocols
@@ -56,7 +57,8 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
 
 def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
     """For each GPUDirect, the first pod on a machine without it, the first pod on superseded accelerators on which its
-    image does not run, and the first that HAMi keeps from any new machine; `not_working` is the number of such pods."""
+    image does not run, the first that HAMi keeps from any new machine, and volumes for one node that several share;
+    `not_working` is the number of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
     for protocol in gpudirect_protocols():
@@ -89,3 +91,4 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
         name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
         problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
         yield Reason.of(Code.ADVICE, Subject("Pod", pinned[0].key), problem=problem, not_working=len(pinned))
+    yield from shared_volumes(snapshot, plan)
