@@ -89,10 +89,10 @@ class Situation:
 
     @property
     def of_others(self) -> bool:
-        """True if no machine is what the pods want: GKE's slice controller has to form their slice, or their node is
-        simulated."""
+        """True if no machine is what the pods want: GKE's slice controller has to form their slice, their node is
+        simulated, or another pod has their volume (plans with changes leave out pods with a place)."""
         formed = any("formed" in reason.detail for reason in self.left_out.reasons)
-        return formed or bool(wants_simulated_node(self.pod, self.snapshot))
+        return formed or Code.VOLUME_IN_USE in self.codes or bool(wants_simulated_node(self.pod, self.snapshot))
 
     @cached_property
     def gang_keys(self) -> tuple[str, ...]:

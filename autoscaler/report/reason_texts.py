@@ -38,7 +38,11 @@ VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "modes, capacity and selector: give one that does",
             "volume claim {claim} is not bound",
         ),
-        Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
+        Code.VOLUME_IN_USE: (
+            "PersistentVolumeClaim {claim} is for one pod (ReadWriteOncePod) and another has it: give each pod a claim "
+            "of its own (volumeClaimTemplates of a StatefulSet), or use ReadWriteMany with a StorageClass of a file "
+            "system",
+        ),
         Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
         Code.NO_STORAGE: ("{driver} has no room for volume claim {claim} on the node",),
     }

@@ -7,7 +7,7 @@ volume_binding.py. Disks in a pod spec by the names of in-tree plugins are refus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from autoscaler.model.pod import Pod
@@ -42,6 +42,13 @@ def volume_restrictions(pod: Pod, _: NodeState, world: World) -> tuple[Reason, .
         if _ONE_POD in claim.access_modes and any(_uses(other, claim) for s in world.states() for other in s.pods):
             return (Reason.of(Code.VOLUME_IN_USE, Subject("pod", pod.key), claim=claim.key),)
     return ()
+
+
+def contends_for_volume(pods: Iterable[Pod], claims: Mapping[str, PersistentVolumeClaim]) -> bool:
+    """True if several of the pods have a claim that is for one pod."""
+    for_one = {key for key, claim in claims.items() if _ONE_POD in claim.access_modes}
+    used = Counter(key for pod in pods for name in pod.volumes if (key := f"{pod.namespace}/{name}") in for_one)
+    return any(count > 1 for count in used.values())
 
 
 def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:

@@ -32,6 +32,7 @@ from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_la
 from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.planning.supply.places import Place
 from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.volume_filters import contends_for_volume
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers import opaque
@@ -264,8 +265,10 @@ def build_packing_input(
 ) -> PackingInput:
     """Everything that could be bought for the classes in this cluster; the ledger pays for evaluations."""
     pods = [pod for c in classes for pod in c.sample.pods]
-    pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
-        name in world.nodes for name in world.repellers
+    pods_relate = (
+        any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods)
+        or any(name in world.nodes for name in world.repellers)
+        or contends_for_volume(snapshot.pods, snapshot.volume_claims)
     )
     candidates = candidates_of(snapshot, catalog, policy, now=now, named=named_in(classes, snapshot))
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
@@ -277,7 +280,7 @@ def build_packing_input(
         shapes=shapes,
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
-        # Without pods that have terms about other pods, a new node is decided alone.
+        # Without pods that depend on other pods, a new node is decided alone.
         trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, apart=True),
         pods_relate=pods_relate,
         unserved=_unserved(classes, scopes),

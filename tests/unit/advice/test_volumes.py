@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from autoscaler.advice.advise import advise
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.reasons import text_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -57,3 +58,19 @@ def test_a_volume_behind_a_label_that_has_to_be_dropped_is_found_with_it() -> No
         "(give it with its StorageClass, or bound with its PersistentVolume: `kubectl get pvc,pv,sc -o yaml`; "
         f"tried with one that every zone serves) {BOUGHT}"
     ]
+
+
+def test_no_machine_helps_the_second_pod_of_a_volume_for_one() -> None:
+    """A plan with a change leaves out the pod that has the volume, so every change would seem to help."""
+    given = snapshot([pod(name, name, volumes=("models",)) for name in "pq"], [claim(name, gpus()) for name in "pq"])
+    models = PersistentVolumeClaim("default", "models", storage_class="gp2", access_modes=("ReadWriteOncePod",))
+    state = replace(
+        given,
+        volume_claims=FrozenMap({models.key: models}),
+        storage_classes=FrozenMap({"gp2": StorageClass("gp2", DELAYED, provisioner="ebs.csi.aws.com")}),
+    )
+    policy = Policy(considered=10_000)
+    found = plan_for(state, CATALOG, policy, NOW)
+    (left,) = found.left_out
+    assert "is for one pod (ReadWriteOncePod) and another has it: give each pod" in text_of(left.reasons[0])
+    assert advise(state.pods[1], state, CATALOG, found, policy, NOW) == ()

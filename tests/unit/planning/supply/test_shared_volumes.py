@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.plan import Placement, Target
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import DELAYED, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from tests.builders import plan, pod, snapshot
+from tests.builders import claim, gpus, plan, pod, shipped, snapshot, why_left
 
 EBS, EFS, OTHER = "ebs.csi.aws.com", "efs.csi.aws.com", "disks.example.com"
 
@@ -84,3 +85,13 @@ def test_a_pod_that_runs_has_the_volume() -> None:
     found = replace(plan(snapshot([])), placements=(Placement("default/q", Target.NEW, "b"),))
     ((warning),) = not_working(running, found)
     assert warning.detail["not_working"] == 1
+
+
+def test_a_volume_for_one_pod_has_one() -> None:
+    """Whatever else keeps the pods apart: a node for the second one would stay empty."""
+    state = given("ReadWriteOncePod")
+    pods = [pod(name, name, volumes=("data",)) for name in "pq"]
+    asking = snapshot(pods, [claim(name, gpus()) for name in "pq"])
+    found = plan(replace(state, pods=asking.pods, claims=asking.claims), catalog=shipped("g4dn.xlarge"))
+    assert [one.pod for one in found.placements] == ["default/p"]
+    assert why_left(found, "q") == [Code.VOLUME_IN_USE]
