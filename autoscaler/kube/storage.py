@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import Problems, left_by_template
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.storage import (
+    DELAYED,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageCapacity,
@@ -26,6 +29,11 @@ _ZONE_SEPARATOR = "__"  # several zones in one label value (volumehelpers.LabelM
 _TOPOLOGY = (keys.ZONE_BETA, keys.REGION_BETA, keys.ZONE, keys.REGION)
 # Volume plugins that became CSI drivers (csi-translation-lib, v0.36.3).
 _IN_TREE = ("awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk", "portworxVolume")
+_BINDING_MODES = ("Immediate", DELAYED)  # the first is the default
+_PROVISIONER = (
+    "name the driver that makes its volumes (`kubectl get csidrivers`), or kubernetes.io/no-provisioner for volumes "
+    "that people make"
+)
 _NOTHING = Quantity.of(0)
 
 
@@ -37,9 +45,12 @@ def parse_persistent_volume(
     metadata = parse_metadata(fields)
     spec = fields.child("spec")
     csi, claim = spec.child("csi"), spec.optional_child("claimRef")
+    affinity = spec.child("nodeAffinity").optional_child("required")
+    for term in affinity.children("nodeSelectorTerms") if affinity is not None else ():
+        _warn_of_placeholders(term.children("matchExpressions"))
     return PersistentVolume(
         name=metadata.name,
-        node_affinity=parse_node_selector(spec.child("nodeAffinity").optional_child("required")),
+        node_affinity=parse_node_selector(affinity),
         topology=FrozenMap({key: _values(metadata.labels[key]) for key in _TOPOLOGY if metadata.labels.get(key)}),
         labels=metadata.labels,
         storage_class=metadata.annotations.get(keys.BETA_STORAGE_CLASS, spec.text("storageClassName")),
@@ -57,6 +68,14 @@ def parse_persistent_volume(
         in_tree=any(source in spec for source in _IN_TREE),
         origin=origin,
     )
+
+
+def _warn_of_placeholders(requirements: Iterable[Fields]) -> None:
+    """No node has the values that a template left: without a warning the volume seems to be in another zone."""
+    for found in requirements:
+        for value in found.texts("values"):
+            if step := left_by_template(value):
+                found.warn("values", f"no node has {value!r} for {found.text('key')}", step)
 
 
 def _values(label: str) -> tuple[str, ...]:
@@ -117,16 +136,22 @@ def ephemeral_volume_claims(
 
 
 def parse_storage_class(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> StorageClass:
-    """A StorageClass with allowedTopologies as a node selector."""
+    """A StorageClass with allowedTopologies as a node selector.
+
+    Upstream: ValidateStorageClass in pkg/apis/storage/validation of k8s.io/kubernetes v1.36.3.
+    """
     fields = Fields(raw, problems)
     fields.ignore(*_CLASS_IGNORED)
     metadata = parse_metadata(fields)
     terms = tuple(_parse_topology(term) for term in fields.children("allowedTopologies"))
+    provisioner = fields.text("provisioner")
+    if fields.raw("provisioner") in (None, ""):
+        fields.error("provisioner", "is required", _PROVISIONER)
     found = StorageClass(
         name=metadata.name,
-        binding_mode=fields.text("volumeBindingMode") or "Immediate",
+        binding_mode=fields.choice("volumeBindingMode", _BINDING_MODES, _BINDING_MODES[0]),
         topologies=NodeSelector(terms) if terms else None,
-        provisioner=fields.text("provisioner"),
+        provisioner=provisioner,
         default=metadata.annotations.get(keys.DEFAULT_STORAGE_CLASS) == "true",
         origin=origin,
     )
@@ -135,7 +160,8 @@ def parse_storage_class(raw: object, problems: Problems | None = None, *, origin
 
 
 def _parse_topology(term: Fields) -> NodeSelectorTerm:
-    expressions = term.children("matchLabelExpressions")
+    expressions = tuple(term.children("matchLabelExpressions"))
+    _warn_of_placeholders(expressions)
     return NodeSelectorTerm(tuple(Requirement(e.required("key"), "In", e.texts("values")) for e in expressions))
 
 

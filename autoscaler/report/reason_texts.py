@@ -26,6 +26,7 @@ VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.VOLUME_ZONE_CONFLICT: (
             "the volume is in {zones}, the node in {node_zone}",
+            "reaches only nodes with {wanted}",
             "the volume is in another zone",
         ),
         Code.VOLUME_UNBOUND: (
@@ -36,7 +37,10 @@ VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",
             "PersistentVolumeClaim {claim} is not bound, and no PersistentVolume {unsuited} suits it by class, access "
             "modes, capacity and selector: give one that does",
-            "volume claim {claim} is not bound",
+            "PersistentVolumeClaim {claim} is {going_away}",
+            "PersistentVolumeClaim {claim} is not bound: StorageClass {static_class} makes no volumes, and no "
+            "PersistentVolume that suits the claim reaches the node: create one, or give it with -f",
+            "PersistentVolumeClaim {claim} is not bound",
         ),
         Code.VOLUME_IN_USE: (
             "PersistentVolumeClaim {claim} is for one pod (ReadWriteOncePod) and another has it: give each pod a claim "

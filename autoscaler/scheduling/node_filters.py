@@ -55,8 +55,8 @@ def taint_toleration(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]
 
 
 @lru_cache(maxsize=256)  # called for every node that does not match
-def _required(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of a node affinity, and its first requirements as written in manifests."""
+def requirements_of(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys of a node selector, and its first requirements as written in manifests."""
     found = [r for term in affinity.terms for r in term.match_expressions]
     keys = tuple(sorted({r.key for r in found}))
     texts = [f"{r.key} {r.operator}" + (f" [{', '.join(r.values[:_SHOWN])}]" if r.values else "") for r in found]
@@ -83,7 +83,7 @@ def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
         except BadSelectorError as error:
             return (Reason.of(Code.BAD_NODE_SELECTOR, Subject("pod", pod.key), error=str(error)),)
         if not found:
-            keys, wanted = _required(pod.affinity)
+            keys, wanted = requirements_of(pod.affinity)
             return (Reason.of(Code.NODE_AFFINITY_MISMATCH, Subject("pod", pod.key), keys=keys, wanted=wanted),)
     return ()
 

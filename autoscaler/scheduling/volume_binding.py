@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
+from autoscaler.scheduling.node_filters import requirements_of
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volume_filters import claims_of, missing_claims, not_waiting
 from autoscaler.scheduling.volumes import NO_PROVISIONER, reaches
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector
 
 
 def volume_binding(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
@@ -33,7 +35,8 @@ def _hopeless(pod: Pod, claims: Iterable[PersistentVolumeClaim], world: World) -
     """The reason why no node can run the pod: a claim that is being deleted, or one that must be bound before."""
     for claim in claims:
         if claim.lost or claim.deleting:
-            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, going_away=True)
+            state = "being deleted" if claim.deleting else "lost: its PersistentVolume is gone"
+            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, going_away=state)
         if claim.volume is None:
             reason = not_waiting(pod, claim, world)
             if reason is not None:
@@ -49,7 +52,7 @@ def _bound(pod: Pod, claims: Iterable[PersistentVolumeClaim], state: NodeState, 
         if volume is None:
             return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, missing_volume=claim.volume)
         if not reaches(volume.node_affinity, state.node):
-            return _elsewhere(volume.name, state)
+            return _elsewhere(volume.name, state, volume.node_affinity)
     return None
 
 
@@ -66,9 +69,10 @@ def _unbound(pod: Pod, claims: list[PersistentVolumeClaim], state: NodeState, wo
             continue
         storage_class = world.volumes.class_of(claim)
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
-            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, static_provisioning=True)
+            name = storage_class.name if storage_class is not None else ""
+            return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, static_class=name)
         if not reaches(storage_class.topologies, state.node):
-            return _elsewhere(claim.key, state)
+            return _elsewhere(claim.key, state, storage_class.topologies)
         if not world.volumes.can_be_made(claim, storage_class, state.node):
             return _no_room(pod, claim, storage_class, state)
     return None
@@ -83,7 +87,9 @@ def _no_room(pod: Pod, claim: PersistentVolumeClaim, storage_class: StorageClass
     return Reason.of(Code.NO_STORAGE, Subject("pod", pod.key), claim=claim.key, driver=driver)
 
 
-def _elsewhere(what: str, state: NodeState) -> Reason:
-    return Reason.of(
-        Code.VOLUME_ZONE_CONFLICT, Subject("volume", what), node_zone=state.node.labels.get(labels.ZONE, "")
-    )
+def _elsewhere(what: str, state: NodeState, selector: NodeSelector | None = None) -> Reason:
+    """The volume reaches other nodes: those of the selector, or the one that was selected for it."""
+    subject = Subject("volume", what)
+    if selector is None:
+        return Reason.of(Code.VOLUME_ZONE_CONFLICT, subject, node_zone=state.node.labels.get(labels.ZONE, ""))
+    return Reason.of(Code.VOLUME_ZONE_CONFLICT, subject, wanted=requirements_of(selector)[1])

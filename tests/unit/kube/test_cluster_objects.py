@@ -171,7 +171,7 @@ def test_storage_classes() -> None:
 @pytest.mark.parametrize(
     ("parse", "raw", "problem"),
     [
-        (parse_storage_class, {"provisoner": "x"}, "provisoner: unknown field 'provisoner'"),
+        (parse_storage_class, {"provisioner": "x", "reclaim": "y"}, "reclaim: unknown field 'reclaim'"),
         (
             parse_persistent_volume_claim,
             {"spec": {"storageClass": "x"}},
@@ -183,6 +183,43 @@ def test_misspelled_fields_of_storage(parse: Any, raw: dict[str, Any], problem: 
     problems = Problems()
     parse({"metadata": {"name": "x"}, **raw}, problems)
     assert messages(problems) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ({}, "provisioner: is required"),
+        ({"provisioner": ""}, "provisioner: is required"),
+        ({"provisioner": 1}, "provisioner: expected a string, found the number 1"),
+        (
+            {"provisioner": "x", "volumeBindingMode": "Wait"},
+            "volumeBindingMode: 'Wait' is not one of Immediate, WaitForFirstConsumer",
+        ),
+    ],
+)
+def test_storage_classes_that_an_api_server_refuses(raw: dict[str, Any], problem: str) -> None:
+    problems = Problems()
+    parse_storage_class({"metadata": {"name": "x"}, **raw}, problems)
+    assert messages(problems) == [problem]
+    assert problems.errors
+
+
+@pytest.mark.parametrize("zone", ["${ZONE}", "<zone>", "YOUR_ZONE"])
+def test_placeholders_in_the_zones_of_storage(zone: str) -> None:
+    """Those of handles decide nothing about nodes."""
+    wanted = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}
+    csi = {"driver": "efs.csi.aws.com", "volumeHandle": "<FILESYSTEM_ID>"}
+    problems = Problems()
+    parse_persistent_volume({"metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity, "csi": csi}}, problems)
+    topology = {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": [zone]}]}
+    raw = {"metadata": {"name": "s"}, "provisioner": "x", "allowedTopologies": [topology]}
+    parse_storage_class(raw, problems)
+    said = f"no node has {zone!r} for topology.kubernetes.io/zone"
+    affinities = "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0]"
+    places = (affinities, "allowedTopologies[0].matchLabelExpressions[0]")
+    assert messages(problems) == [f"{place}.values: {said}" for place in places]
+    assert not problems.errors
 
 
 def test_priority_classes() -> None:

@@ -135,3 +135,25 @@ def test_a_claim_that_no_volume_suits_says_so() -> None:
     verdict, _, text = answer(naming(""))
     assert verdict == "does-not-fit"
     assert "no PersistentVolume in the files suits it" in text
+
+
+def test_a_class_that_makes_no_volumes_needs_one_that_reaches_the_node() -> None:
+    own = OWN.replace("MODE", DELAYED).replace("example.com", "kubernetes.io/no-provisioner")
+    assert answer(own, of_class("own"), naming("own"))[0] == "fits"
+    verdict, _, text = answer(own, of_class("own", fields=PLACE), naming("own"))
+    assert verdict == "does-not-fit"
+    assert "StorageClass own makes no volumes, and no PersistentVolume that suits the claim reaches the node" in text
+
+
+def test_a_volume_elsewhere_says_where() -> None:
+    verdict, _, text = answer(of_class("", fields=PLACE), naming(""))
+    assert verdict == "does-not-fit"
+    assert "volume v: reaches only nodes with z Exists" in text
+    topologies = "allowedTopologies: [{matchLabelExpressions: [{key: z, values: [a]}]}]"
+    text = answer(OWN.replace("MODE", f"{DELAYED}\n{topologies}"), naming("own"))[2]
+    assert "volume default/data: reaches only nodes with z In [a]" in text
+
+
+def test_a_claim_that_goes_away_says_so() -> None:
+    lost = f"{naming('own')}status: {{phase: Lost}}"
+    assert "PersistentVolumeClaim default/data is lost: its PersistentVolume is gone" in answer(lost)[2]
