@@ -1,19 +1,19 @@
 """The claims that kube-controller-manager binds to existing volumes, without kube-scheduler.
 
 Upstream: pkg/controller/volume/persistentvolume (syncUnboundClaim) and FindMatchingVolume of component-helpers,
-v1.36.3: the smallest volume that suits the claim.
+v1.36.3: the smallest volume that suits the claim, any of those of one size.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
 
 _NO_CLASS: Final = ""
 
@@ -21,7 +21,8 @@ _NO_CLASS: Final = ""
 def bound_by_controller(volumes: Volumes) -> Mapping[str, PersistentVolume]:
     """Volumes by the claims that get them, whatever the order in which the controller sees the claims.
 
-    That is certain if each claim of a class has another smallest volume; else no claim of that class is bound.
+    That is certain if the smallest volumes of each claim are alike, and as many as claims have them for their smallest;
+    else no claim of that class is bound. Claims get volumes that are alike in the order of names, as of a StatefulSet.
     """
     named = {claim.volume for claim in volumes.claims.values() if claim.volume is not None}
     of_class: defaultdict[str, list[tuple[PersistentVolumeClaim, tuple[PersistentVolume, ...]]]] = defaultdict(list)
@@ -31,19 +32,39 @@ def bound_by_controller(volumes: Volumes) -> Mapping[str, PersistentVolume]:
             of_class[name].append((claim, volumes.suiting(claim, name, taken=named)))
     found: dict[str, PersistentVolume] = {}
     for name, wanted in of_class.items():
-        best = {claim.key: volume for claim, suiting in wanted if (volume := _smallest(suiting)) is not None}
-        distinct = len({volume.name for volume in best.values()}) == len(best)
-        if distinct and len(best) == sum(bool(suiting) for _, suiting in wanted):
-            found |= {key: volume for key, volume in best.items() if _binds(name, volume, volumes)}
+        found |= {key: volume for key, volume in _matched(wanted).items() if _binds(name, volume, volumes)}
     return found
 
 
-def _smallest(suiting: tuple[PersistentVolume, ...]) -> PersistentVolume | None:
-    """None if there are none, or two of that size."""
-    ordered = sorted(suiting, key=lambda volume: volume.capacity)
-    if any(first.capacity == second.capacity for first, second in pairwise(ordered[:2])):
-        return None
-    return ordered[0] if ordered else None
+def _matched(
+    wanted: Sequence[tuple[PersistentVolumeClaim, tuple[PersistentVolume, ...]]],
+) -> dict[str, PersistentVolume]:
+    """The volumes of claims of one class, by the claims' keys; nothing if their order decides."""
+    by_labels = any(claim.selector is not None for claim, _ in wanted)
+    claims: defaultdict[PersistentVolume, list[str]] = defaultdict(list)
+    at_hand: dict[PersistentVolume, list[str]] = {}
+    by_name: dict[str, PersistentVolume] = {}
+    for claim, suiting in wanted:
+        least = min((volume.capacity for volume in suiting), default=None)
+        smallest = {volume.name: volume for volume in suiting if volume.capacity == least}
+        kinds = {_alike(volume, by_labels=by_labels) for volume in smallest.values()}
+        if len(kinds) > 1:
+            return {}
+        for kind in kinds:
+            claims[kind].append(claim.key)
+            at_hand[kind] = sorted(smallest)
+        by_name |= smallest
+    if any(len(keys) > len(at_hand[kind]) for kind, keys in claims.items()):
+        return {}
+    pairs = (pair for kind, keys in claims.items() for pair in zip(sorted(keys), at_hand[kind], strict=False))
+    return {key: by_name[name] for key, name in pairs}
+
+
+def _alike(volume: PersistentVolume, *, by_labels: bool) -> PersistentVolume:
+    """The same for volumes of which claims and nodes cannot tell one from another; `by_labels` for claims that select
+    volumes by their labels."""
+    same = replace(volume, name="", handle="")
+    return same if by_labels else replace(same, labels=FrozenMap())
 
 
 def _binds(name: str, volume: PersistentVolume, volumes: Volumes) -> bool:

@@ -100,7 +100,10 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: "{name}", capacity: {{st
         pytest.param((of_class(""), naming("")), "v", id="without class"),
         pytest.param((of_class("nfs"), naming("nfs")), "v", id="of an unknown class, for every node"),
         pytest.param((of_class("nfs", fields=PLACE), naming("nfs")), None, id="of an unknown class, for some nodes"),
-        pytest.param((of_class("own"), of_class("own", "w"), OWN, naming("own")), None, id="two of one size"),
+        pytest.param((of_class("own"), of_class("own", "w"), OWN, naming("own")), "v", id="two of one size"),
+        pytest.param(
+            (of_class("own", fields=PLACE), of_class("own", "w"), OWN, naming("own")), None, id="two of one size apart"
+        ),
         pytest.param(
             (
                 of_class("own"),
@@ -125,9 +128,33 @@ def test_what_needs_no_pod_is_bound_as_by_the_controller(texts: tuple[str, ...],
     assert loaded(*given).snapshot.volume_claims["default/data"].volume == volume
 
 
+def several(*names: str, more: str = "") -> tuple[str, ...]:
+    return tuple(naming("own").replace("name: data", f"name: {name}").replace("{acc", f"{{{more}acc") for name in names)
+
+
+def bound(*texts: str) -> list[str | None]:
+    """The volumes of all claims, in the order of their names."""
+    given = loaded(OWN.replace("MODE", "Immediate"), *texts).snapshot.volume_claims
+    return [given[key].volume for key in sorted(given)]
+
+
+def test_as_many_volumes_that_are_alike_as_claims_of_a_stateful_set() -> None:
+    volumes = [of_class("own", name, fields=f"csi: {{driver: d, volumeHandle: {name}}}") for name in ("v1", "v3", "v2")]
+    assert bound(*volumes, *several("c", "a", "b")) == ["v1", "v2", "v3"]
+    assert bound(*volumes[1:], *several("c", "a", "b")) == [None, None, None]
+    assert bound(*volumes[1:], *several("c")) == ["v2"]
+
+
+def test_claims_that_select_volumes_by_label_tell_them_apart() -> None:
+    labelled = of_class("own", "v1").replace("name: v1}", "name: v1, labels: {a: b}}")
+    volumes = (labelled, of_class("own", "v2"))
+    assert bound(*volumes, *several("a", "b")) == ["v1", "v2"]
+    assert bound(*volumes, *several("a"), *several("b", more="selector: {matchLabels: {a: b}}, ")) == [None, None]
+
+
 def test_a_claim_that_the_controller_binds_keeps_no_pod_from_a_node() -> None:
     assert answer(OWN.replace("MODE", "Immediate"), of_class("own"), naming("own"))[0] == "fits"
-    verdict, _, text = answer(of_class(""), of_class("", "w"), naming(""))
+    verdict, _, text = answer(of_class(""), of_class("", "w", fields=PLACE), naming(""))
     assert (verdict, "to one of several that suit it" in text) == ("unknown", True)
 
 
