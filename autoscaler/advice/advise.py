@@ -12,7 +12,6 @@ from decimal import Decimal
 from itertools import chain, combinations
 from typing import TypeAlias
 
-from autoscaler.advice.bought_capacity import capacity_blocks
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import (
     constraints,
@@ -38,7 +37,6 @@ from autoscaler.advice.pod_changes import (
     shortages,
     tolerations,
     unconsumed_requests,
-    volume_claims,
     whole_gpus,
     without_requests,
 )
@@ -59,9 +57,10 @@ from autoscaler.advice.pool_changes import (
     staying_in_cloud,
 )
 from autoscaler.advice.pool_opening import claimed_parts, openings, plugins, with_drivers
-from autoscaler.advice.prices import prices
+from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Replanner, Result, in_use
+from autoscaler.advice.volumes import volume_claims
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import ConsideredOutcome, Plan
 from autoscaler.model.pod import Pod
@@ -79,7 +78,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_LABELS, ChangeKind.ADD_REQUIREMENT, ChangeKind.ADD_SCHEDULER, ChangeKind.WIDEN_SCOPE),
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
-        *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES),
+        *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
     }
 )
 # What people tell the plan about the machine that they want: its price, or that they have bought it …

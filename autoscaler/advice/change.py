@@ -30,8 +30,9 @@ class ChangeKind(Enum):
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
-    ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist
-    ADD_STORAGE_CLASSES = "AddStorageClasses"  # classes: StorageClasses that are not in sight
+    ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist; tried: with which volume
+    ADD_STORAGE_CLASSES = "AddStorageClasses"  # classes: that are not in sight; shared: by pods of several nodes; tried
+    WAIT_FOR_POD = "WaitForPod"  # classes: StorageClasses whose volumes are made before the pod is scheduled
     DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
     RAISE_LIMIT = "RaiseLimit"  # limited, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler

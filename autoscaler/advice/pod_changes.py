@@ -17,8 +17,6 @@ from autoscaler.lint.tpu_advice import part_of_slice, topologies_of_size
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
-from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import UNKNOWN_BINDING
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import replace
@@ -55,44 +53,6 @@ def tolerations(asked: Situation) -> Iterator[Change]:
 def _tolerating(pod: Pod, taint: Taint) -> Pod:
     added = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
     return replace(pod, tolerations=(*pod.tolerations, added))
-
-
-def volume_claims(asked: Situation) -> Iterator[Change]:
-    """The PersistentVolumeClaims and StorageClasses that files lack, as if their volumes kept the pod from no node."""
-    if Code.VOLUME_UNBOUND in asked.codes or any("storage_class" in reason.detail for reason in asked.reasons):
-        yield from missing_volumes(asked)
-
-
-def missing_volumes(asked: Situation) -> Iterator[Change]:
-    """The same in one change, whatever keeps the pod from a node."""
-    claims = tuple(dict.fromkeys(_claims_missing(asked.pod, asked.snapshot)))
-    classes = tuple(sorted(set(_classes_missing(asked.pod, asked.snapshot).values())))
-    found = []
-    if claims:
-        edit = on_pods(asked.keys, lambda pod: _without_volumes(pod, _claims_missing(pod, asked.snapshot)))
-        found.append(Change.of(ChangeKind.ADD_VOLUME_CLAIMS, _subject(asked), edit, claims=claims))
-    if classes:
-        edit = on_pods(asked.keys, lambda pod: _without_volumes(pod, _classes_missing(pod, asked.snapshot)))
-        found.append(Change.of(ChangeKind.ADD_STORAGE_CLASSES, "", edit, classes=classes))
-    if found:
-        yield Change.together(*found)
-
-
-def _claims_missing(pod: Pod, snapshot: Snapshot) -> tuple[str, ...]:
-    keys = (f"{pod.namespace}/{name}" for name in pod.volumes)
-    return tuple(key for key in keys if key not in snapshot.volume_claims)
-
-
-def _classes_missing(pod: Pod, snapshot: Snapshot) -> dict[str, str]:
-    """The StorageClasses that are not in sight, by the claims of the pod that wait for a volume of them."""
-    claims = (snapshot.volume_claims.get(f"{pod.namespace}/{name}") for name in pod.volumes)
-    waiting = {claim.key: claim.storage_class or "" for claim in claims if claim is not None and claim.volume is None}
-    known = snapshot.storage_classes
-    return {k: name for k, name in waiting.items() if name in known and known[name].binding_mode == UNKNOWN_BINDING}
-
-
-def _without_volumes(pod: Pod, claims: Collection[str]) -> Pod:
-    return replace(pod, volumes=tuple(name for name in pod.volumes if f"{pod.namespace}/{name}" not in claims))
 
 
 def unconsumed_requests(asked: Situation) -> Iterator[Change]:

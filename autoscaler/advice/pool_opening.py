@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.pod_changes import leaving_others, missing_volumes
+from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.pool_changes import (
     add_labels,
     add_scheduler,
@@ -21,6 +21,7 @@ from autoscaler.advice.pool_changes import (
     widen_scope,
 )
 from autoscaler.advice.situation import Situation, worth_serving
+from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan

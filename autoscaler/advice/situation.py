@@ -17,7 +17,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Where
-from autoscaler.planning.supply.places import clouds_of_volumes
+from autoscaler.planning.supply.places import clouds_of_storage_names, clouds_of_volumes
 from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -107,9 +107,9 @@ class Situation:
 
     @cached_property
     def clouds(self) -> frozenset[str]:
-        """The clouds whose machines the pod means, by labels that only those have, volumes that only those mount, and
-        images that only run there or are in a registry of that cloud. What is given up of them is no reason to look
-        elsewhere."""
+        """The clouds whose machines the pod means, by labels that only those have, volumes that only those mount or
+        that their names mean, and images that only run there or are in a registry of that cloud. What is given up of
+        them is no reason to look elsewhere."""
         images = {container.image for container in self.pod.containers}
         direct = {
             self.catalog.types[name].cloud
@@ -118,7 +118,7 @@ class Situation:
             for name in protocol.types
             if name in self.catalog.types
         }
-        volumes = clouds_of_volumes(self.pods, self.snapshot)
+        volumes = clouds_of_volumes(self.pods, self.snapshot) | clouds_of_storage_names(self.pods, self.snapshot)
         return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys() | self.registries
 
     @cached_property

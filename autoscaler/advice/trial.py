@@ -42,7 +42,7 @@ class Result:
     enough for the pods, that are never sold on demand. `needs`: by instance type, what its nodes need before their
     accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
     their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
-    instance type, the kind of its network cards for RDMA ("" for none) and their number.
+    instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -55,6 +55,7 @@ class Result:
     requested: bool = False
     models: tuple[TooSmall | TooOld, ...] = ()
     rdma: tuple[tuple[str, str, int], ...] = ()
+    cloud: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     models = tuple(unfit(plan, asked.keys, asked.snapshot, asked.catalog))
     types = dict.fromkeys(ref.instance_type for ref in counts)
     rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
-    return Result(tuple(counts.items()), total, tuple(there), hosts, smaller, needs, queue, requested, models, rdma)
+    cloud = next((asked.catalog.types[name].cloud for name in types), "")
+    launched = tuple(counts.items())
+    return Result(launched, total, tuple(there), hosts, smaller, needs, queue, requested, models, rdma, cloud)
 
 
 def _rdma(machine: InstanceType) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from autoscaler.model.node import with_volume_limits
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, StorageClass
+from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.scheduling.pv_controller import with_bound_claims
 from autoscaler.scheduling.volumes import Volumes
@@ -27,7 +27,6 @@ from instance_catalog.types.clouds import Sidecar, cloud_facts
 
 V = TypeVar("V")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
-_DEFAULT: Final = "(the cluster's default)"
 # Amazon EKS: amazon-eks user guide, storage (gp2 is what clusters are made with; gp3 is made by people).
 # GKE: Google Cloud documentation, persistent volumes (standard-rwo and premium-rwo of the PD CSI driver). Its class
 # "standard" binds at once, and that of the same name in kind waits, so the name alone says nothing.
@@ -156,7 +155,7 @@ def add_storage_classes(manifests: ManifestSet) -> None:
     Files that people give rarely contain the cluster's classes. To take a missing one for one that binds at once would
     refuse pods that the scheduler places, so it binds when its cloud says so, or the answer is *unknown*.
     """
-    default = next((found.name for found in manifests.storage_classes.values() if found.default), _DEFAULT)
+    default = next((found.name for found in manifests.storage_classes.values() if found.default), CLUSTER_DEFAULT)
     for key, claim in list(manifests.volume_claims.items()):
         if claim.volume is not None or claim.storage_class == "":
             continue

@@ -64,6 +64,7 @@ class PersistentVolumeClaim(Namespaced):
 
 DELAYED: Final = "WaitForFirstConsumer"
 UNKNOWN_BINDING: Final = ""  # of a class that is not in the snapshot
+CLUSTER_DEFAULT: Final = "(the cluster's default)"  # the name of the default class that is not in the snapshot
 
 
 @dataclass(frozen=True, slots=True)

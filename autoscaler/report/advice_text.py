@@ -11,16 +11,17 @@ from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.model_memory import TooSmall
 from autoscaler.advice.trial import Result
 from autoscaler.model.requested_capacity import RequestClass
+from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.model_texts import old_text, small_text
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
-from instance_catalog.kubernetes.labels import CLOUD
+from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
-from instance_catalog.types.clouds import cloud_facts
+from instance_catalog.types.clouds import cloud_facts, facts_of
 
 NO_HELP: Final = "no single change that was tried places it"
 
@@ -31,9 +32,15 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.ADD_VOLUME_CLAIMS: (
         "create PersistentVolumeClaim {claims} (give it with its StorageClass, or bound with its PersistentVolume: "
-        "`kubectl get pvc,pv,sc -o yaml`; tried with one that every zone serves)"
+        "`kubectl get pvc,pv,sc -o yaml`; tried with {tried})"
     ),
-    ChangeKind.ADD_STORAGE_CLASSES: "give StorageClass {classes} with -f (tried with one that every zone serves)",
+    ChangeKind.ADD_STORAGE_CLASSES: (
+        "give StorageClass {classes} with -f (`kubectl get sc -o yaml`; tried with {tried})"
+    ),
+    ChangeKind.WAIT_FOR_POD: (
+        "use a StorageClass with volumeBindingMode: WaitForFirstConsumer instead of {classes} (one that exists cannot "
+        "be changed), or give the bound claim with its PersistentVolume (`kubectl get pvc,pv -o yaml`)"
+    ),
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
@@ -173,13 +180,30 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_network(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
+        f"{_network(advice)}{_example_of_class(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
         for advice in found
     ]
 
 
 def _changed(advice: Advice) -> str:
     return change_text(advice.change, nodes=sum(count for _, count in advice.result.launches))
+
+
+def _example_of_class(advice: Advice) -> str:
+    """A StorageClass of the cloud of the machines, for who has no cluster to read one from."""
+    parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.ADD_STORAGE_CLASSES]
+    facts = facts_of(advice.result.cloud)
+    drivers = facts.file_drivers if any(part.detail["shared"] for part in parts) else facts.disk_drivers
+    if not parts or not drivers:
+        return ""
+    name = str(_texts(parts[0], "classes")[0])
+    metadata = f"{{name: {name}}}"
+    if name == CLUSTER_DEFAULT:
+        metadata = f'{{name: default, annotations: {{{DEFAULT_STORAGE_CLASS}: "true"}}}}'
+    return (
+        f"; without a cluster to read it from, one such as {{apiVersion: storage.k8s.io/v1, kind: StorageClass, "
+        f"metadata: {metadata}, provisioner: {drivers[0]}, volumeBindingMode: WaitForFirstConsumer}}"
+    )
 
 
 def _network(advice: Advice) -> str:

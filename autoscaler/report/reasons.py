@@ -82,7 +82,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSUPPORTED: (
         "driver profile {drivers} leaves out {types} instance types, such as {example}: {problem}",
         "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
-        "it waits for a pod: give it with -f",
+        "it waits for a pod: give it with -f (`kubectl get sc -o yaml`)",
         BOUND_BEFORE,
         "{feature} is not supported",
         "fields not supported: {fields}",

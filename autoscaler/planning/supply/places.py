@@ -14,6 +14,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.storage import UNKNOWN_BINDING
 from autoscaler.planning.policy import Where
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
@@ -126,6 +127,22 @@ def clouds_of_volumes(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, tupl
             for cloud, facts in cloud_facts().items():
                 if driver in (*facts.disk_drivers, *facts.file_drivers):
                     found.setdefault(cloud, (pod.key, driver))
+    return found
+
+
+def clouds_of_storage_names(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, str]:
+    """The clouds whose storage people call by the names of claims and StorageClasses that are not in sight, such as
+    gp3 or efs-claim: by cloud, the first name."""
+    found: dict[str, str] = {}
+    for pod in pods:
+        for name in pod.volumes:
+            claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
+            if claim is not None:
+                known = snapshot.storage_classes.get(claim.storage_class or "")
+                name = known.name if known is not None and known.binding_mode == UNKNOWN_BINDING else ""
+            for cloud, facts in cloud_facts().items():
+                if facts.storage_names.fullmatch(name):
+                    found.setdefault(cloud, name)
     return found
 
 
