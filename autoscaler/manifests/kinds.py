@@ -15,7 +15,7 @@ from autoscaler.kube.workloads.other_projects import (
 )
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
-from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
+from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
@@ -57,6 +57,7 @@ _OF_OTHERS = {
     ("grove.io", "PodCliqueSet"): (("v1alpha1",), expand_pod_clique_set),
     ("kubeflow.org", "Notebook"): (("v1", "v1beta1", "v1alpha1"), templates_at("template")),
     ("nvidia.com", "DynamoGraphDeployment"): (("v1beta1", "v1alpha1"), expand_dynamo_graph),
+    ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): (("v1",), expand_hyperpod_job),
     ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
 }
 
@@ -215,7 +216,6 @@ MAKES_PODS = frozenset(
         ("production-stack.vllm.ai", "CacheServer"),
         ("production-stack.vllm.ai", "VLLMRouter"),
         ("production-stack.vllm.ai", "VLLMRuntime"),
-        ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"),
         ("serving.kserve.io", "InferenceGraph"),
         ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
         ("sparkoperator.k8s.io", "SparkApplication"),

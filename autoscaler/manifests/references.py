@@ -229,6 +229,9 @@ def pods_in(fields: Fields) -> Iterator[Fields]:
             replicas = spec.child(TRAINING_JOBS[kind])
             for name in replicas.names():
                 yield replicas.child(name).child("template")
+        case "HyperPodPyTorchJob":
+            for entry in spec.children("replicaSpecs"):
+                yield entry.child("template")
         case "Fleet":
             yield spec.child("template").child("spec").child("template")
         case kind if kind in _OF_ONE_TEMPLATE or (kind == "Service" and "template" in spec):  # the latter of Knative

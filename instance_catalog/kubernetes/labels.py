@@ -212,6 +212,8 @@ TRAINING_JOB: Final = "training.kubeflow.org/job-name"
 TRAINING_REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
 TRAINING_REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 TRAINING_ROLE: Final = "training.kubeflow.org/job-role"
+# Of the HyperPod training operator (aws/sagemaker-hyperpod-cli 011ca92, hyperpod_pytorch_job.py, list_pods).
+HYPERPOD_JOB: Final = "HPJob"
 DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # annotation "true"
 
 # Annotations of pods that are read after parsing. The controller drops all others from the pods it keeps in memory.

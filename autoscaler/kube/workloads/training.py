@@ -3,10 +3,15 @@
 Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and similar kinds, MPIJob v1) and kubeflow/mpi-operator
 v0.8.0 (MPIJob v2beta1). Their pods start together only with a gang scheduler beside the operator, which is unknown
 here.
+
+HyperPodPyTorchJob is of Amazon's training operator, whose code is not public: its fields are those of
+aws/sagemaker-hyperpod-cli 011ca92, src/sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py, its
+label and the names of its pods those that hyperpod_pytorch_job.py and the examples of the same repository look for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -36,6 +41,16 @@ _IGNORED = (
     "sshAuthMountPath",
     "successPolicy",
 )
+_HYPERPOD_POLICY_IGNORED = (
+    "cleanPodPolicy",
+    "faultDeadlineSeconds",
+    "jobMaxRetryCount",
+    "logMonitoringConfiguration",
+    "restartPolicy",
+    "startupDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "workloadMode",
+)
 _POLICY_IGNORED = ("backoffLimit", "cleanPodPolicy", "managedBy", "ttlSecondsAfterFinished")
 
 
@@ -64,6 +79,51 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
         found = Expansion()
     policy.unread()
     spec.unread()
+    return found
+
+
+@expander
+def expand_hyperpod_job(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a HyperPodPyTorchJob: <job>-<replica name>-<index>."""
+    spec = fields.child("spec")
+    spec.ignore("nprocPerNode")
+    policy = spec.child("runPolicy")
+    policy.ignore(*_HYPERPOD_POLICY_IGNORED)
+    replicas = list(spec.children("replicaSpecs"))
+    _elastic_sets(spec, replicas)
+    found = Expansion()
+    for entry in replicas:
+        found += _hyperpod_replicas(entry, workload)
+    found = within(found, policy.optional_integer("activeDeadlineSeconds"))
+    if suspended(policy, workload) or over(fields.child("status")):
+        found = Expansion()
+    policy.unread()
+    spec.unread()
+    return found
+
+
+def _elastic_sets(spec: Fields, replicas: Sequence[Fields]) -> None:
+    """The warning of `_elastic`, for a job whose replicas have names instead of types."""
+    if "elasticPolicy" in spec:
+        number = sum(value for entry in replicas if isinstance(value := entry.raw("replicas"), int))
+        message = f"planned for {number} pod{'s' * (number != 1)} (replicas); the number may change while the job runs"
+        spec.warn("elasticPolicy", message, "to plan for more, set replicas to as many as you expect")
+    spec.ignore("elasticPolicy")
+
+
+def _hyperpod_replicas(entry: Fields, workload: Workload) -> Expansion:
+    """Spares are what the job asks of Kueue beside its pods; whether they are pods is documented nowhere."""
+    entry.ignore("maxReplicas")
+    name, job = entry.required("name"), workload.metadata.name
+    number, spares = count(entry, "replicas", 0), entry.integer("spares")
+    if spares > 0:
+        message = f"{spares}: it asks Kueue for as much beside its {number} pods; planned without them"
+        entry.warn("spares", message, f"to plan for them too, set replicas to {number + spares} and spares to 0")
+    if number == 0:
+        entry.warn("replicas", "0: it has no pods now", "set replicas to as many as you expect to plan for them")
+    names = [f"{job}-{name}-{index}" for index in range(number)]
+    found = stamp(entry.child("template"), workload, names, labels={keys.HYPERPOD_JOB: job})
+    entry.unread()
     return found
 
 

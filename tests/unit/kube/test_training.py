@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.stamping import Expansion
-from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
+from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 
 REPLICA = {"restartPolicy": "Never", "template": {"spec": {"containers": [{"name": "c"}]}}}
 
@@ -119,3 +119,55 @@ def test_a_field_of_a_container_keeps_the_pod_from_nothing() -> None:
     found, problems = expanded("MPIJob", {"Launcher": {"template": template}}, "v2beta1")
     assert [pod.unsupported for pod in found.pods] == [()]
     assert ["imagePullPolicy: is a field of containers, not of a pod" in problem for problem in problems] == [True]
+
+
+def hyperpod(replicas: object, **spec: object) -> tuple[Expansion, list[str]]:
+    problems = Problems()
+    raw = {
+        "apiVersion": "sagemaker.amazonaws.com/v1",
+        "kind": "HyperPodPyTorchJob",
+        "metadata": {"name": "t", "namespace": "ns"},
+        "spec": {"nprocPerNode": "8", "replicaSpecs": replicas, **spec},
+    }
+    found = expand_hyperpod_job(raw, problems)
+    return found, [f"{problem.field}: {problem.message}; {problem.next_step}" for problem in problems]
+
+
+TEMPLATE = {"spec": {"containers": [{"name": "c"}]}}
+
+
+def test_a_job_of_hyperpod_has_its_replicas() -> None:
+    policy = {"cleanPodPolicy": "All", "restartPolicy": {"maxFullJobRestarts": 1}, "activeDeadlineSeconds": 60}
+    replicas = [
+        {"name": "pod", "replicas": 2, "template": TEMPLATE},
+        {"name": "b", "replicas": 1, "template": TEMPLATE},
+    ]
+    found, problems = hyperpod(replicas, runPolicy=policy)
+    assert [pod.name for pod in found.pods] == ["t-pod-0", "t-pod-1", "t-b-0"]
+    assert dict(found.pods[0].labels) == {"HPJob": "t"}
+    assert {pod.active_deadline_seconds for pod in found.pods} == {60}
+    assert problems == []
+
+
+def test_what_a_job_of_hyperpod_may_have_beside_its_pods_is_said() -> None:
+    replicas = [{"name": "pod", "replicas": 4, "maxReplicas": 8, "spares": 2, "template": TEMPLATE}]
+    found, problems = hyperpod(replicas, elasticPolicy={"minReplicas": 2, "maxReplicas": 8})
+    assert len(found.pods) == 4
+    assert problems == [
+        "spec.elasticPolicy: planned for 4 pods (replicas); the number may change while the job runs; "
+        "to plan for more, set replicas to as many as you expect",
+        "spec.replicaSpecs[0].spares: 2: it asks Kueue for as much beside its 4 pods; planned without them; "
+        "to plan for them too, set replicas to 6 and spares to 0",
+    ]
+
+
+def test_a_job_of_hyperpod_without_a_number_has_no_pods() -> None:
+    found, problems = hyperpod([{"name": "pod", "template": TEMPLATE}])
+    assert found.pods == ()
+    assert ["0: it has no pods now" in problem for problem in problems] == [True]
+
+
+def test_a_suspended_job_of_hyperpod_has_no_pods() -> None:
+    found, problems = hyperpod([{"name": "pod", "replicas": 1, "template": TEMPLATE}], runPolicy={"suspend": True})
+    assert found.pods == ()
+    assert ["suspended" in problem for problem in problems] == [True]

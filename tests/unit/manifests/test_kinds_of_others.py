@@ -32,6 +32,12 @@ def problems(found: Loaded) -> str:
         ("nvidia.com/v1beta1", "DynamoGraphDeployment", "components: [{name: a, podTemplate: {spec: %s}}]", 1),
         ("grove.io/v1alpha1", "PodCliqueSet", "replicas: 1, template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
         ("serving.kubeflow.org/v1beta1", "InferenceService", "predictor: %s", 1),
+        (
+            "sagemaker.amazonaws.com/v1",
+            "HyperPodPyTorchJob",
+            "replicaSpecs: [{name: a, replicas: 2, template: {spec: %s}}]",
+            2,
+        ),
     ],
 )
 def test_workloads_of_other_projects_are_their_pods(version: str, kind: str, spec: str, pods: int) -> None:

@@ -51,6 +51,11 @@ MISTAKES = {
         f"spec: {{pytorchReplicaSpecs: {{Worker: {{template: {ASKING}}}}}}}",
         "spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims[0].resourceClaimTemplateName: there is no",
     ),
+    "a template that a job of HyperPod names wrongly": (
+        "apiVersion: sagemaker.amazonaws.com/v1\nkind: HyperPodPyTorchJob\nmetadata: {name: t}\n"
+        f"spec: {{replicaSpecs: [{{name: pod, replicas: 1, template: {ASKING}}}]}}",
+        "spec.replicaSpecs[0].template.spec.resourceClaims[0].resourceClaimTemplateName: there is no",
+    ),
     "a patch without containers": (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2}",
         "a pod needs at least one container\n  add `containers:` to the pod's spec; of a patch, give what Kustomize",
