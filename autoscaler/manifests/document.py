@@ -40,13 +40,14 @@ class UnreadableError(ValueError):
 @dataclass(frozen=True)
 class Document:
     """An object, or what claims to be one; `line` is where it starts. `twice` are warnings of fields that are given
-    again in it."""
+    again in it. `written` is the object in the file, where `value` is what a controller makes of it."""
 
     file: str
     line: int
     value: Json
     locate: Locator
     twice: tuple[Diagnostic, ...] = ()
+    written: Json = None
 
     @property
     def origin(self) -> Origin:
@@ -60,9 +61,10 @@ class Document:
 
     @property
     def name(self) -> str:
-        """ "Pod default/main", as far as the object says so."""
-        _, kind = header(self.value)
-        metadata = self.value.get("metadata") if isinstance(self.value, dict) else None
+        """ "Pod default/main", as far as the object in the file says so."""
+        value = self.value if self.written is None else self.written
+        _, kind = header(value)
+        metadata = value.get("metadata") if isinstance(value, dict) else None
         metadata = metadata if isinstance(metadata, dict) else {}
         name = metadata.get("name") or metadata.get("generateName") or ""
         key = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
@@ -74,4 +76,16 @@ class Document:
         if strict and severity is Severity.UNKNOWN_FIELD:
             severity = Severity.ERROR
         line = self.locate(problem.path) if problem.path else self.line
-        return replace(problem, file=self.file, line=line, subject=self.name, severity=severity)
+        made = self.written is not None and not _has(self.written, problem.path)
+        subject = f"{self.name} (its {header(self.value)[1]})" if made else self.name
+        return replace(problem, file=self.file, line=line, subject=subject, severity=severity)
+
+
+def _has(value: Json, path: Path) -> bool:
+    """True if the field is in the value."""
+    for part in path:
+        inside = part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
+        if not inside:
+            return False
+        value = value[part]
+    return True

@@ -102,7 +102,7 @@ def _completed(one: Document, templates: _Templates) -> Document:
     if (group, kind) == (TRAINER, "TrainJob"):
         of, name = runtime_named(fields)
         runtime = templates.get((of, "" if of == _RUNTIMES[0] else one.metadata.namespace, name))
-        return replace(one, value=_job_set(fields, runtime)) if runtime is not None else one
+        return replace(one, value=_job_set(fields, runtime), written=one.value) if runtime is not None else one
     if (group, kind) == ("serving.kserve.io", "LLMInferenceService"):
         return replace(one, value=_with_configs(fields, one.metadata.namespace, templates))
     return one

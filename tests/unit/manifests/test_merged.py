@@ -159,6 +159,14 @@ def test_a_train_job_names_the_runtime_that_is_missing() -> None:
     assert loaded(train_job(), runtime(job("node"), kind="TrainingRuntime")).errors
 
 
+def test_problems_name_the_object_of_the_file() -> None:
+    pod = job("node", 4)
+    pod["template"]["spec"]["template"]["spec"]["priorityClassName"] = "none"
+    found = loaded(train_job(suspend=True), runtime(pod))
+    told = {one.path[-1]: one.about for one in found.problems if "TrainingRuntime" not in one.about}
+    assert told == {"priorityClassName": "TrainJob t (its JobSet)", "suspend": "TrainJob t"}
+
+
 def config(name: str, namespace: str | None, **spec: Any) -> str:
     value = json.loads(_text("serving.kserve.io/v1alpha2", "LLMInferenceServiceConfig", name, spec))
     value["metadata"] |= {"namespace": namespace} if namespace else {}
