@@ -16,7 +16,7 @@ from autoscaler.manifests.held import warn_of_manifests
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
-from autoscaler.manifests.removed import Parameters, is_parameters, removed
+from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_served, removed
 from instance_catalog.dataclass import replace
 from instance_catalog.spelling import did_you_mean
 
@@ -128,18 +128,32 @@ def classify(
     if kind is not None:
         fields = ", with the fields of that version: other versions may have others" if "." in group else ""
         step = _KSERVE if group == _KFSERVING else _write(kind, value, fields)
-        problems.error(("apiVersion",), f"{name} of {version} is not known", step)
+        problems.error(("apiVersion",), _not_served(version, name) or f"{name} of {version} is not known", step)
         return None
     if is_parameters(value):
         problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
         return None
-    reason = _reason(group, name, document)
+    reason = _reason(_group_now(version, name), name, document)
     if reason is None:
         report(*_unknown(version, name, value))
         return None
+    if left := no_longer_served(version, name):
+        problems.warn(("apiVersion",), _not_served(version, name), left.step)
     if (group, name) != ("", "ConfigMap") or not warn_of_manifests(Fields(value), problems):
         _ignore(value, reason, problems)
     return None
+
+
+def _not_served(version: str, name: str) -> str:
+    """The message about a version that API servers have no longer; "" for the others."""
+    left = no_longer_served(version, name)
+    return f"{name} of {version} was removed with Kubernetes {left.release}" if left else ""
+
+
+def _group_now(version: str, name: str) -> str:
+    """The group that has the kind today."""
+    left = no_longer_served(version, name)
+    return (left.instead if left and left.instead else version).rpartition("/")[0]
 
 
 def _reason(group: str, name: str, document: Document) -> str | None:
@@ -235,7 +249,8 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:
-                return ("apiVersion",), f"{name} is not a kind of {version}", _write(kind, value)
+                message = _not_served(version, name) or f"{name} is not a kind of {version}"
+                return ("apiVersion",), message, _write(kind, value)
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
             return ("kind",), f"unknown kind {name!r}", near

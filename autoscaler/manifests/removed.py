@@ -1,4 +1,4 @@
-"""Kinds and versions that resource.k8s.io no longer has, and the YAML that replaces them.
+"""Kinds and versions that Kubernetes no longer has, and the YAML that replaces those of resource.k8s.io.
 
 v1alpha2 asked for a class and left the rest to parameters: objects of the driver's own kinds (GpuClaimParameters and
 MigDeviceClaimParameters of NVIDIA), or inline ones. What they say is written as requests, selectors and config of v1;
@@ -37,8 +37,69 @@ _VERSIONS: Final = {
     "cudaDriverVersion": "attributes",
 }
 
+# kubernetes.io/docs/reference/using-api/deprecation-guide (2026-11): the release that serves a version no longer, what
+# to write instead ("" for nothing), the version, and its kinds.
+_GONE: Final = (
+    ("1.32", "v1", "flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema PriorityLevelConfiguration"),
+    ("1.29", "v1", "flowcontrol.apiserver.k8s.io/v1beta2", "FlowSchema PriorityLevelConfiguration"),
+    ("1.27", "v1", "storage.k8s.io/v1beta1", "CSIStorageCapacity"),
+    ("1.26", "v1", "flowcontrol.apiserver.k8s.io/v1beta1", "FlowSchema PriorityLevelConfiguration"),
+    ("1.26", "v2", "autoscaling/v2beta2", "HorizontalPodAutoscaler"),
+    ("1.25", "v2", "autoscaling/v2beta1", "HorizontalPodAutoscaler"),
+    ("1.25", "v1", "batch/v1beta1", "CronJob"),
+    ("1.25", "v1", "discovery.k8s.io/v1beta1", "EndpointSlice"),
+    ("1.25", "v1", "events.k8s.io/v1beta1", "Event"),
+    ("1.25", "v1", "node.k8s.io/v1beta1", "RuntimeClass"),
+    ("1.25", "v1", "policy/v1beta1", "PodDisruptionBudget"),
+    ("1.25", "", "policy/v1beta1", "PodSecurityPolicy"),
+    (
+        "1.22",
+        "v1",
+        "admissionregistration.k8s.io/v1beta1",
+        "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
+    ),
+    ("1.22", "v1", "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"),
+    ("1.22", "v1", "apiregistration.k8s.io/v1beta1", "APIService"),
+    ("1.22", "v1", "certificates.k8s.io/v1beta1", "CertificateSigningRequest"),
+    ("1.22", "v1", "coordination.k8s.io/v1beta1", "Lease"),
+    ("1.22", "networking.k8s.io/v1", "extensions/v1beta1", "Ingress"),
+    ("1.22", "v1", "networking.k8s.io/v1beta1", "Ingress IngressClass"),
+    ("1.22", "v1", "rbac.authorization.k8s.io/v1beta1", "ClusterRole ClusterRoleBinding Role RoleBinding"),
+    ("1.22", "v1", "scheduling.k8s.io/v1beta1", "PriorityClass"),
+    ("1.22", "v1", "storage.k8s.io/v1beta1", "CSIDriver CSINode StorageClass VolumeAttachment"),
+    ("1.16", "networking.k8s.io/v1", "extensions/v1beta1", "NetworkPolicy"),
+    ("1.16", "", "extensions/v1beta1", "PodSecurityPolicy"),
+    ("1.16", "apps/v1", "extensions/v1beta1", "DaemonSet Deployment ReplicaSet"),
+    ("1.16", "v1", "apps/v1beta1", "Deployment StatefulSet"),
+    ("1.16", "v1", "apps/v1beta2", "DaemonSet Deployment ReplicaSet StatefulSet"),
+)
+
 Object: TypeAlias = dict[str, Any]
 Parameters: TypeAlias = Mapping[tuple[str, str], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A version that no API server serves any more: since which release, and the version to write, "" for none."""
+
+    release: str
+    instead: str
+
+    @property
+    def step(self) -> str:
+        """What to do about an object of it."""
+        if not self.instead:
+            return "remove it: API servers refuse it, and no version replaces it"
+        return f"write apiVersion: {self.instead}, whose fields may have other names"
+
+
+def no_longer_served(version: str, kind: str) -> Gone | None:
+    """What became of a version of a kind; None for those that are served."""
+    for release, instead, old, kinds in _GONE:
+        if version == old and kind in kinds.split():
+            same = instead and "/" not in instead
+            return Gone(release, f"{old.partition('/')[0]}/{instead}" if same else instead)
+    return None
 
 
 def parameters_of(values: Iterator[object]) -> dict[tuple[str, str], Object]:

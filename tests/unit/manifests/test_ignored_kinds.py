@@ -61,3 +61,33 @@ def test_only_what_has_names_of_values_is_taken_for_values_of_a_chart(text: str,
     ]
     assert told.startswith("ignored: no Kubernetes object")
     assert ("helm template" in told) is chart
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "release", "step"),
+    [
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.26", "write apiVersion: autoscaling/v2, whose fields"),
+        ("policy/v1beta1", "PodDisruptionBudget", "1.25", "write apiVersion: policy/v1, whose fields"),
+        ("policy/v1beta1", "PodSecurityPolicy", "1.25", "remove it: API servers refuse it"),
+        ("extensions/v1beta1", "Ingress", "1.22", "write apiVersion: networking.k8s.io/v1, whose fields"),
+    ],
+)
+def test_a_removed_version_of_an_ignored_kind_is_told(version: str, kind: str, release: str, step: str) -> None:
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD % "p"
+    found = load(["-"], stdin=io.StringIO(text))
+    assert found.ok
+    (told,) = [one for one in found.problems if one.path == ("apiVersion",)]
+    assert told.message == f"{kind} of {version} was removed with Kubernetes {release}"
+    assert told.next_step.startswith(step)
+
+
+def test_a_version_that_is_served_is_not_told() -> None:
+    text = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\n---\n" + POD % "p"
+    assert [one.path for one in load(["-"], stdin=io.StringIO(text)).problems] == [()]
+
+
+def test_a_removed_version_of_a_kind_that_is_read_is_told() -> None:
+    text = "apiVersion: batch/v1beta1\nkind: CronJob\nmetadata: {name: x}\n"
+    (told,) = load(["-"], stdin=io.StringIO(text)).problems
+    assert told.message == "CronJob of batch/v1beta1 was removed with Kubernetes 1.25"
+    assert told.next_step.startswith("write apiVersion: batch/v1")

@@ -74,7 +74,7 @@ MISTAKES = {
     ),
     "a group of the past": (
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
-        "Deployment is not a kind of extensions/v1beta1\n  write apiVersion: apps/v1",
+        "Deployment of extensions/v1beta1 was removed with Kubernetes 1.16\n  write apiVersion: apps/v1",
     ),
     "a kind of another group": (
         changed(JOB, "batch/v1", "apps/v1"),
