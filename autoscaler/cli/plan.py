@@ -139,8 +139,9 @@ def plan(
       foreslice plan -f deploy/ --replay adversarial
       foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
-    Exit code 0: every pod in scope is placed; with --strict also: no pod is ignored, every pod works on its node, and
-    no object looks like a patch; 3: otherwise; 1: the input cannot be used.
+    Exit code 0: every pod in scope is placed; with --strict also: no pod is ignored, every pod works on its node, no
+    object looks like a patch, and --skip-unknown left none out; 3: otherwise, or --skip-unknown left nothing to plan;
+    1: the input cannot be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
@@ -160,7 +161,11 @@ def plan(
     given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
     _print_copies(loaded, decide, output)
-    if found.plan.left_out or (strict and (given.incomplete or _falls_short(found.plan))):
+    if (
+        found.plan.left_out
+        or (strict and (given.incomplete or given.skipped or _falls_short(found.plan)))
+        or _all_skipped(found, given)
+    ):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -178,7 +183,12 @@ def _print_copies(loaded: Loaded, decide: Callable[[Loaded], Decided], output: s
 
 
 def _given(found: Decided, loaded: Loaded) -> Given:
-    return given_of(found.snapshot, incomplete=loaded.incomplete, suspended=loaded.suspended)
+    return given_of(found.snapshot, incomplete=loaded.incomplete, suspended=loaded.suspended, skipped=loaded.skipped)
+
+
+def _all_skipped(found: Decided, given: Given) -> bool:
+    """True if what --skip-unknown left out is all that may have had pods."""
+    return bool(given.skipped) and not found.snapshot.pods
 
 
 def _falls_short(decided: Plan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_served, removed
 from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
@@ -37,6 +39,12 @@ _KSERVE: Final = (
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
+SKIP: Final = "--skip-unknown"
+_OR_SKIP: Final = re.compile(rf", or pass {SKIP}[^,;]*")
+_MADE: Final = (
+    "give what its controller makes (kubectl get pods -o yaml) or, before it runs, a Deployment whose pods ask for the "
+    "same"
+)
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = "JSON patches, which change an object of another file; give what Kustomize makes of it: "
@@ -104,7 +112,7 @@ def classify(
     `parameters` are what claims of v1alpha2 refer to. With `skip`, what is unknown is a warning.
     """
     value = document.value
-    report = problems.warn if skip else problems.error
+    report = partial(_skipping, problems) if skip else problems.error
     if not isinstance(value, dict):
         report((), "not a Kubernetes object", "an object has apiVersion, kind and metadata")
         return None
@@ -142,6 +150,11 @@ def classify(
     if (group, name) != ("", "ConfigMap") or not warn_of_manifests(Fields(value), problems):
         _ignore(value, reason, problems)
     return None
+
+
+def _skipping(problems: Problems, path: Path, message: str, step: str) -> None:
+    """A warning instead of an error, for someone who has passed --skip-unknown already."""
+    problems.warn(path, message, _OR_SKIP.sub("", step))
 
 
 def _not_served(version: str, name: str) -> str:
@@ -239,7 +252,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
     if (group, name) in MAKES_PODS:
-        step = "give what its controller makes (kubectl get pods -o yaml), or pass --skip-unknown to plan for the rest"
+        step = f"{_MADE}, or pass {SKIP} to plan for the rest"
         if (group, name) == (TRAINER, "TrainJob"):
             runtime, called = runtime_named(Fields(value))
             message = f"its pods are made of {runtime} {called}, which the files lack"

@@ -26,7 +26,7 @@ from autoscaler.manifests.references import (
     patch,
     pods_in,
 )
-from autoscaler.manifests.removed import parameters_of, warn_of_betas
+from autoscaler.manifests.removed import Parameters, parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.manifests.unfilled.images import warn_of_images
@@ -47,7 +47,8 @@ MOST_PODS: Final = 150_000
 class Loaded:
     """`snapshot` may only be planned for when `ok`. `documents` are all objects that were read, in the files' order.
 
-    `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them.
+    `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them. `skipped` names
+    the objects that stop a plan without --skip-unknown: they may make pods.
     """
 
     snapshot: Snapshot
@@ -56,6 +57,7 @@ class Loaded:
     documents: tuple[Document, ...] = ()
     overlays: tuple[Document, ...] = ()
     node_templates: tuple[Document, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -108,6 +110,13 @@ class _Object:
         return self.kind.group, self.kind.name, namespace, self.document.metadata.name
 
 
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    """An object that stops a plan without --skip-unknown."""
+
+    name: str
+
+
 def load(
     paths: Sequence[str],
     *,
@@ -128,6 +137,7 @@ def load(
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = [found for found in classified if isinstance(found, Diagnostic)]
+    skipped = tuple(found.name for found in classified if isinstance(found, _Skipped))
     manifests = ManifestSet()
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
@@ -153,6 +163,7 @@ def load(
         documents=tuple(found.document for found in objects),
         overlays=tuple(manifests.overlays),
         node_templates=tuple(manifests.node_templates),
+        skipped=skipped,
     )
 
 
@@ -184,7 +195,7 @@ def _too_many_pods() -> Diagnostic:
 
 def _classified(
     read: Sequence[Document | EmptyList | Diagnostic], *, skip_unknown: bool
-) -> Iterator[_Object | Diagnostic]:
+) -> Iterator[_Object | _Skipped | Diagnostic]:
     """All objects of known kinds; problems for everything else."""
     parameters = parameters_of(document.value for document in read if isinstance(document, Document))
     for found in read:
@@ -199,12 +210,23 @@ def _classified(
             if problems.errors and (instead := patch(Fields(document.value), problems, found.file)):
                 yield document.located(instead)
             elif kind is not None and not problems.errors and (patched := half(Fields(document.value), found.file)):
-                severity = Severity.WARNING if skip_unknown else Severity.ERROR
-                yield replace(document.located(patched), severity=severity)
+                if skip_unknown:
+                    yield _Skipped(document.name)
+                    patched = replace(patched, severity=Severity.WARNING)
+                yield document.located(patched)
             elif kind is None:
                 yield from (document.located(problem) for problem in problems)
+                if skip_unknown and not problems.errors and _is_refused(document, parameters):
+                    yield _Skipped(document.name)
             else:
                 yield _Object(document, kind, problems)
+
+
+def _is_refused(document: Document, parameters: Parameters) -> bool:
+    """True if a plan without --skip-unknown stops at the document."""
+    refusing = Problems()
+    classify(document, refusing, parameters)
+    return refusing.errors
 
 
 def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[str, str, str, str]]:

@@ -27,7 +27,9 @@ def first_line(plan: Plan, given: Given) -> tuple[str, str]:
         text += f"; {counted(less, 'cheaper instance type')} may fit too: see the warnings"
     if given.suspended:
         text += f"; {counted(given.suspended, 'suspended object')} without pods: see the warnings"
-    doubtful = useless or less or given.incomplete or asking
+    if given.skipped:
+        text += f"; {counted(len(given.skipped), 'object')} left out by --skip-unknown: see the warnings"
+    doubtful = useless or less or given.incomplete or asking or given.skipped
     return text, "error" if plan.left_out else "warning" if doubtful else "good"
 
 

@@ -17,7 +17,7 @@ class Given:
 
     `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
     are not given; `incomplete`: the number of objects that look like patches; `suspended`: of
-    objects that have no pods because they are suspended.
+    objects that have no pods because they are suspended; `skipped`: the names of objects that --skip-unknown left out.
     """
 
     pools: bool = True
@@ -25,16 +25,17 @@ class Given:
     elsewhere: tuple[tuple[str, str], ...] = ()
     incomplete: int = 0
     suspended: int = 0
+    skipped: tuple[str, ...] = ()
 
 
 WITH_POOLS: Final = Given()
 
 
-def given_of(snapshot: Snapshot, *, incomplete: int = 0, suspended: int = 0) -> Given:
-    """The pools, DaemonSets and pods of a snapshot. `incomplete`, `suspended`: see Given."""
+def given_of(snapshot: Snapshot, *, incomplete: int = 0, suspended: int = 0, skipped: tuple[str, ...] = ()) -> Given:
+    """The pools, DaemonSets and pods of a snapshot. `incomplete`, `suspended`, `skipped`: see Given."""
     nodes = {None, *(node.name for node in snapshot.nodes)}
     elsewhere = tuple((pod.key, pod.node_name) for pod in snapshot.pods if pod.node_name and pod.node_name not in nodes)
-    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete, suspended)
+    return Given(bool(snapshot.pools), bool(snapshot.daemon_sets), elsewhere, incomplete, suspended, skipped)
 
 
 def nothing_pending(given: Given) -> Iterator[str]:
@@ -50,6 +51,11 @@ def nothing_pending(given: Given) -> Iterator[str]:
         )
     elif given.suspended:
         yield "there are no pending pods: set suspend to false to plan for those of a suspended object"
+    elif given.skipped:
+        yield (
+            f"there are no pending pods: --skip-unknown left out {few(given.skipped)}, which may make pods: give the "
+            "pods (kubectl get pods -o yaml); exit code 3"
+        )
     else:
         yield "there are no pending pods: give pods, or workloads that make pods, with their claims"
     if given.daemons:

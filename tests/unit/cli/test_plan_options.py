@@ -229,3 +229,30 @@ def test_a_line_break_in_a_name_begins_no_line(tmp_path: Path) -> None:
 )
 def test_the_plural_of_a_kind(kind: str, both: str) -> None:
     assert (counted_kind(1, kind), counted_kind(2, kind)) == (f"1 {kind}", f"2 {both}")
+
+
+UNKNOWN = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nmetadata: {name: llm}\n"
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_plan_without_what_was_skipped_says_that_nothing_is_left(tmp_path: Path, output: str) -> None:
+    (tmp_path / "a.yaml").write_text(UNKNOWN)
+    found = run("-f", str(tmp_path), "--skip-unknown", "-o", output)
+    assert found.exit_code == 3
+    assert "pass --skip-unknown" not in found.stderr
+    if output == "table":
+        said = " ".join(found.stdout.split())
+        assert "1 object left out by --skip-unknown" in said
+        assert "--skip-unknown left out NIMService llm, which may make pods: give the pods" in said
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 3)])
+def test_what_was_skipped_beside_pods_is_counted(tmp_path: Path, options: tuple[str, ...], code: int) -> None:
+    pod = POD.replace("{requests: {cpu: 1}, limits: {nvidia.com/gpu: 1}}", "{requests: {cpu: 1}}")
+    pool = "apiVersion: foreslice.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: p}\nspec: {limits: {nodes: 1}}\n"
+    (tmp_path / "a.yaml").write_text(
+        f"{UNKNOWN}---\n{pod}---\n{pool.replace('{limits', '{scope: {pods: All}, limits')}"
+    )
+    found = run("-f", str(tmp_path), "--skip-unknown", *options)
+    assert "; 1 object left out by --skip-unknown: see the warnings" in " ".join(found.stdout.split())
+    assert found.exit_code == code
