@@ -121,6 +121,7 @@ class BaselineSpec(ApiModel):
     """A number of nodes that are kept without demand, always or while a schedule's window is open."""
 
     replicas: Annotated[int, Field(ge=0, le=10000)]
+    """The least number of nodes of the pool, with and without pods."""
     schedule: Cron | None = None
     """Cron expression of the minutes in which the baseline applies, such as `* 8-18 * * 1-5`. Absent: always."""
     time_zone: TimeZone = "UTC"
@@ -236,6 +237,9 @@ class CapacityPoolSpec(ApiModel):
     overflow: Literal["Never", "Allow"] = "Never"
     """Allow: a pool of reserved capacity may launch other capacity once the reserved is full. Never: it may not."""
     baseline: Annotated[Items[BaselineSpec], Field(max_length=20)] = ()
+    """The nodes that the pool keeps even without pods: of entries whose windows are open, the greatest number counts.
+    Example: `[{replicas: 2, schedule: "* 8-18 * * 1-5", timeZone: Europe/Berlin}]`. Missing nodes are of the offering
+    that the pool would launch first, and `limits` counts them. A slice of several hosts is never kept."""
     disruption: DisruptionSpec = DisruptionSpec()
     weight: Annotated[int, Field(ge=0, le=100)] = 0
     """Of two pools that serve equally well, the one with the greater weight launches."""

@@ -46,11 +46,11 @@ def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | 
     for detail in details:
         # A tuple with wrong entries is also reported as too short.
         if not (detail["type"] == "too_short" and detail["loc"] in wrong):
-            _report(detail, problems, path)
+            _report(model, detail, problems, path)
     return None
 
 
-def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
+def _report(model: type[BaseModel], detail: ErrorDetails, problems: Problems, path: Path) -> None:
     *parents, last = detail["loc"] or ("",)
     if last == "int":
         return  # the other branch of int-or-string reports the same value
@@ -79,15 +79,22 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])
             problems.error(location, f"{found} does not match {pattern}", PATTERN_STEPS.get(pattern, ""))
+        case "tuple_type":
+            problems.error(location, f"expected a list, found {found}", _list_step(model, detail["loc"]))
+        case "dict_type" | "model_type":
+            problems.error(location, f"expected an object, found {found}", "write it as `name: value` lines")
         case kind:
             problems.error(location, _MESSAGES.get(kind, detail["msg"]).format(**context, found=found))
 
 
+def _list_step(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """How to write a list, with the fields of its entries if these are objects."""
+    fields = [name for name in _known_fields(model, location) if name not in _known_fields(model, location[:-1])]
+    return "start each entry with `- `" + (f"; it has the fields {', '.join(sorted(fields))}" if fields else "")
+
+
 # All other kinds of pydantic errors that these models can produce.
 _MESSAGES = {
-    "tuple_type": "expected a list, found {found}",
-    "dict_type": "expected an object, found {found}",
-    "model_type": "expected an object, found {found}",
     "greater_than_equal": "must be {ge} or more, found {found}",
     "less_than_equal": "must be {le} or less, found {found}",
     "string_too_short": "must have {min_length} or more characters, found {found}",
