@@ -24,8 +24,8 @@ _PLACEHOLDER: Final = re.compile(
     r"|(?i:(?:change|replace|fill)[ _-]?(?:me|this)\b)|(?i:(?<![^\W_])dummy(?![^\W_]))"
     r"|^(?i:(?:your|insert|enter|replace|change|fill)[ _-]|(?:todo|tbd|fixme)\b)|^[A-Z][A-Z0-9]*(?: [A-Z0-9]+)+$"
 )
-# ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, KSA_NAME
-_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+$")
+# ${NAME}, $NAME, {{ .Values.x }}, {% if x %}, __INDEX__, KSA_NAME
+_VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|\{%|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+$")
 _WITHOUT_QUOTES: Final = re.compile(r"[+-]?\d+(?:\.0*)?|true|false")
 
 

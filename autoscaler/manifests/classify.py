@@ -179,7 +179,8 @@ def _reason(group: str, name: str, document: Document) -> str | None:
 
 def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:
     problems.warn((), f"ignored: {reason}")
-    if left := sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))}):
+    left = sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))})
+    if left and reason != NO_PLACEMENT:  # what is in the others does not matter
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
     called = Fields(value).child("metadata").text("name")
     if called not in left and (found := left_by_template(called) and refused_name(called)):

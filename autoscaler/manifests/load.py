@@ -30,7 +30,7 @@ from autoscaler.manifests.removed import Parameters, parameters_of, warn_of_beta
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.manifests.unfilled.images import warn_of_images
-from autoscaler.manifests.unfilled.variables import with_variables
+from autoscaler.manifests.unfilled.variables import grouped
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
@@ -158,7 +158,7 @@ def load(
         problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
     return Loaded(
         snapshot=assemble(manifests, decided),
-        problems=_in_order(problems, read),
+        problems=_in_order(problems, [found.document for found in objects]),
         context=context,
         documents=tuple(found.document for found in objects),
         overlays=tuple(manifests.overlays),
@@ -167,12 +167,10 @@ def load(
     )
 
 
-def _in_order(
-    problems: Sequence[Diagnostic], read: Sequence[Document | EmptyList | Diagnostic]
-) -> tuple[Diagnostic, ...]:
+def _in_order(problems: Sequence[Diagnostic], documents: Sequence[Document]) -> tuple[Diagnostic, ...]:
     """By file and line, each once: a template that is read for two purposes has each of its mistakes twice."""
     once = dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))
-    return tuple(with_variables(list(once), (one for one in read if isinstance(one, Document))))
+    return tuple(grouped(list(once), documents))
 
 
 def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | Diagnostic]:

@@ -14,7 +14,8 @@ import yaml
 
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.document import Document, UnreadableError
-from autoscaler.manifests.unfilled.variables import naming, variables_of_text
+from autoscaler.manifests.unfilled.templates import rendering, substituting
+from autoscaler.manifests.unfilled.variables import variables_of_text
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.files.yaml_text import child, line_below
@@ -30,17 +31,6 @@ _FLOW_VARIABLE: Final = re.compile(r"[{\[,][^#'\"]*[:,\[]\s*\$\{\w+[^{}]*\}")  #
 _BRACKETS: Final = re.compile(
     r"(?::|-)\s+(\{\{\s*\w+\s*\}\}|\{\w[\w .-]*\}(?=[^\s,\]}#])|\[\w[\w .-]*\](?=[^\s,\]}#])|<\w[\w .-]*>)"
 )
-# What only one tool writes: statements of Jinja and of Terraform, actions of Helm, which begin with a field or a word.
-_TEMPLATES: Final = {
-    "a Jinja template: give what its tool makes of it": re.compile(r"\{%.*%\}"),
-    "a Terraform template: give what `templatefile` makes of it": re.compile(
-        r"%\{~?\s*(?:for|if|else|end(?:for|if))\b"
-    ),
-    "a Helm template: give the output of `helm template`": re.compile(
-        r"\{\{-?\s*(?:[.$/(\"]|(?:block|default|define|else|end|fail|if|include|index|lookup|printf|quote|range|required|"
-        r"template|toYaml|tpl|with)\b)"
-    ),
-}
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -114,7 +104,9 @@ def read_yaml(text: str, file: str) -> Iterator[Document]:
         line = mark.line + 1 if mark else 1
         place = f" (line {line}, column {mark.column + 1})" if mark else ""
         problem = ": ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(f"invalid YAML{place}: {problem}", line, error.note or _next_step(text, line)) from error
+        raise UnreadableError(
+            f"invalid YAML{place}: {problem}", line, error.note or _next_step(text, line, file)
+        ) from error
     except yaml.YAMLError as error:
         raise UnreadableError(f"invalid YAML: {error}", 1, "save the file as UTF-8 text") from error
 
@@ -203,14 +195,14 @@ def _check_nesting(text: str) -> None:
             raise UnreadableError("nested too deeply", line, "give Kubernetes objects only")
 
 
-def _next_step(text: str, line: int) -> str:
-    for tool, pattern in _TEMPLATES.items():
-        if pattern.search(text):
-            return f"this looks like {tool} instead"
+def _next_step(text: str, line: int, file: str) -> str:
+    if step := rendering(text, file):
+        return step
     # The parser finds out a line later that a bare ${NAME} is no field. One within a text is the shell's.
     near = text.splitlines()[max(0, line - 2) : line]
     if any(_VARIABLE.fullmatch(one) or _FLOW_VARIABLE.search(one) for one in near):
-        return UNREPLACED + naming(variables_of_text(text))
+        names = list(dict.fromkeys(variables_of_text(text)))
+        return substituting(names, file) if names else UNREPLACED
     for one in near:
         if found := _BRACKETS.search(one):
             return f"{found[1]} looks like a placeholder: write what belongs there, or put the whole value in quotes"

@@ -1,4 +1,4 @@
-"""The variables that a file has where envsubst or a template's own tool would replace them."""
+"""Problems of fields that a template or an example left for users or tools to fill in: one a file says it for all."""
 
 from __future__ import annotations
 
@@ -6,37 +6,123 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from autoscaler.kube.problem import UNREPLACED
+from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED
 from autoscaler.manifests.document import Document, Json
-from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic
+from autoscaler.manifests.unfilled.templates import BRACES, LIKE_A_VARIABLE, LOOKS_LIKE, rendering, substituting
+from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.diagnostic import Diagnostic, Severity
 
 _SHOWN: Final = 8
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_CLOSED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")  # a message may cut off a name without braces
 _VALUE: Final = re.compile(r"^[\s-]*(?:[\w./-]+:(?=\s))?")  # what stands before it on a line
-# Fields whose text a shell or a program reads, with variables of its own.
-_OF_PROGRAMS: Final = frozenset({"command", "args", "data", "stringData", "script", "annotations"})
+_QUOTED: Final = re.compile(r"'[^']+'")
+# Fields whose text a shell, a program or a driver reads, with variables of its own or without effect on a plan.
+_OF_PROGRAMS: Final = frozenset({"command", "args", "data", "env", "script", "stringData", "volumeAttributes"})
 
 
-def with_variables(problems: Sequence[Diagnostic], documents: Iterable[Document]) -> Iterator[Diagnostic]:
-    """The problems in their order; the first in each file that is about a variable names all variables of the file, so
-    that they can be exported at once."""
-    wanted = {problem.file for problem in problems if UNREPLACED in problem.next_step}
-    by_file: dict[str, dict[str, None]] = {}
-    for document in documents:
-        if document.file in wanted:
-            by_file.setdefault(document.file, {}).update(dict.fromkeys(variables_of(document.value)))
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What problems have in common that one message stands for: what to fill in, and the file ("" for several)."""
+
+    kind: str
+    file: str
+
+
+def grouped(problems: Sequence[Diagnostic], documents: Iterable[Document]) -> Iterator[Diagnostic]:
+    """The problems in their order, with one for all fields of a file that wait for the same tool: the first error of
+    these, or else the first warning. `documents` are those that a plan is made of. What else is wrong with a field that
+    waits is left out: it will have another value."""
+    found: dict[_Group, list[Diagnostic]] = {}
     for problem in problems:
-        about = UNREPLACED in problem.next_step
-        told = naming(by_file.pop(problem.file, ())) if about else ""
-        yield replace(problem, next_step=problem.next_step + told) if told else problem
+        if group := _group(problem):
+            found.setdefault(group, []).append(problem)
+    files = {group.file for group in found if group.kind == "variable"}
+    names = _names([one for one in documents if one.file in files])
+    leading = {_leading(members): (group, members) for group, members in found.items()}
+    members = {one for group in found.values() for one in group}
+    waiting = {(one.file, one.line, one.path) for one in members if one.path}
+    for problem in problems:
+        if problem in leading:
+            group, of_group = leading[problem]
+            yield _for_all(problem, group, of_group, names.get(group.file, ()))
+        elif problem not in members and (problem.file, problem.line, problem.path) not in waiting:
+            yield problem
 
 
-def naming(names: Iterable[str]) -> str:
-    """An addition to a next step with the names of several variables; "" for one, which the problem shows."""
-    several = list(dict.fromkeys(names))
-    more = f" and {len(several) - _SHOWN} more" if len(several) > _SHOWN else ""
-    return f"; variables of the file: {', '.join(several[:_SHOWN])}{more}" if len(several) > 1 else ""
+def _leading(members: Sequence[Diagnostic]) -> Diagnostic:
+    return next((one for one in members if one.severity is Severity.ERROR), members[0])
+
+
+def _group(problem: Diagnostic) -> _Group | None:
+    """The group of a problem about something left to fill in; None for all other problems."""
+    step, said = problem.next_step, problem.message
+    if step.startswith(LOOKS_LIKE):
+        return _to_render(step, problem.file)
+    if UNREPLACED not in step:
+        kind = "variable" if step.startswith(LIKE_A_VARIABLE) else "placeholder" if PLACEHOLDER in step else ""
+        return _Group(kind, problem.file) if kind else None
+    if "{{" in said or "{%" in said:
+        return _to_render(rendering(said, problem.file) or BRACES, problem.file)
+    return _Group("variable" if "$" in said else "name", problem.file)
+
+
+def _to_render(step: str, file: str) -> _Group:
+    """All templates of a chart are rendered at once."""
+    return _Group(step, "" if "helm template" in step and " CHART " not in step else file)
+
+
+def _for_all(lead: Diagnostic, group: _Group, members: Sequence[Diagnostic], names: Sequence[str]) -> Diagnostic:
+    """The problem that stands for all of its group."""
+    step = lead.next_step
+    if group.kind.startswith(LOOKS_LIKE):
+        step = group.kind
+    elif group.kind == "variable":
+        known = _known(members, names)
+        step = substituting(known, group.file) if known else step
+        step += f"; {PLACEHOLDER}" if any(PLACEHOLDER in one.next_step for one in members) else ""
+    others = [one for one in members if one is not lead]
+    more = f"; {_others(others, lead, group)}" if others else ""
+    return replace(lead, message=lead.message + more, next_step=step)
+
+
+def _known(members: Sequence[Diagnostic], names: Sequence[str]) -> list[str]:
+    """The variables of the documents, of the values that are wrong, and of a text that is no YAML; without any of
+    these, those of the messages."""
+    wrong = [text for one in members for text in _QUOTED.findall(one.message) if "..." not in text]
+    steps = [one.next_step for one in members if one.next_step.startswith(LIKE_A_VARIABLE)]
+    found = [*names, *(name for text in (*wrong, *steps) for name in _plain(text))]
+    return list(dict.fromkeys(found or [name for one in members for name in _CLOSED.findall(one.message)]))
+
+
+def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group) -> str:
+    """The other places: their lines, and their values where these have to be written one by one."""
+    has = "place has" if len(others) == 1 else "places have"
+    files = {one.file for one in others}
+    if files != {lead.file}:
+        return f"{len(others)} more {has} to be filled in, in {len(files)} file{'s' * (len(files) != 1)}"
+    values = group.kind in ("placeholder", "name")
+    places = list(dict.fromkeys(_place(one) if values else str(one.line) for one in others))
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    lines = "" if values else "line " if len(places) == 1 else "lines "
+    return f"{len(others)} more {has} to be filled in: {lines}{', '.join(places[:_SHOWN])}{more}"
+
+
+def _place(one: Diagnostic) -> str:
+    value = _QUOTED.search(one.message)
+    return f"{value[0]} in line {one.line}" if value else f"line {one.line}"
+
+
+def _names(documents: Iterable[Document]) -> dict[str, list[str]]:
+    """The variables by file, in the order of its fields."""
+    found: dict[str, dict[str, None]] = {}
+    for one in documents:
+        found.setdefault(one.file, {}).update(dict.fromkeys(variables_of(one.value)))
+    return {file: list(names) for file, names in found.items()}
+
+
+def _plain(step: str) -> list[str]:
+    return [found[1] or found[2] for found in _VARIABLE.finditer(step)]
 
 
 def variables_of_text(text: str) -> Iterator[str]:
@@ -46,7 +132,7 @@ def variables_of_text(text: str) -> Iterator[str]:
 
 
 def variables_of(value: Json) -> Iterator[str]:
-    """Names of variables, $NAME or ${NAME}, in texts without blanks that no shell or program reads, keys included."""
+    """Names of variables, $NAME or ${NAME}, in texts without blanks that a plan reads, keys included."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from variables_of(key)

@@ -202,10 +202,10 @@ def test_names_that_a_pod_refers_to() -> None:
         read(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {a: b}}\n"
             "  template:\n    metadata: {labels: {a: b}}\n    spec:\n      serviceAccountName: $SA\n"
-            "      priorityClassName: High\n      runtimeClassName: N_V\n      nodeName: Node_1\n"
+            "      priorityClassName: High\n      runtimeClassName: N_1\n      nodeName: Node_1\n"
             "      hostname: a.b\n      subdomain: a.b\n      schedulerName: My_Own\n"
             "      imagePullSecrets: [{name: REG_CRED}]\n      containers:\n      - name: c\n        image: i\n"
-            "        envFrom: [{configMapRef: {name: $MAP}}, {secretRef: {name: S_1}}]\n"
+            "        envFrom: [{configMapRef: {name: M_1}}, {secretRef: {name: S_1}}]\n"
             "        env: [{name: X, valueFrom: {secretKeyRef: {name: HF_SECRET, key: t}}}]\n"
             "      resourceClaims: [{name: g, resourceClaimTemplateName: My_Template}]\n"
             "      volumes: [{name: V, secret: {secretName: S_2}}, {name: w, configMap: {name: M_2}}]\n"
@@ -216,11 +216,11 @@ def test_names_that_a_pod_refers_to() -> None:
     assert dict(refused) == {
         "serviceAccountName": "$SA",
         "priorityClassName": "High",
-        "runtimeClassName": "N_V",
+        "runtimeClassName": "N_1",
         "nodeName": "Node_1",
         "hostname": "a.b",
         "subdomain": "a.b",
-        "containers[0].envFrom[0].configMapRef.name": "$MAP",
+        "containers[0].envFrom[0].configMapRef.name": "M_1",
         "containers[0].envFrom[1].secretRef.name": "S_1",
         "containers[0].env[0].valueFrom.secretKeyRef.name": "HF_SECRET",
         "resourceClaims[0].resourceClaimTemplateName": "My_Template",

@@ -22,8 +22,14 @@ from tests.unit.manifests.texts import (
 ASKING = "{spec: {containers: [{name: c}], resourceClaims: [{name: gpu, resourceClaimTemplateName: none}]}}"
 MISTAKES = {
     "not YAML": ("a: [", "-:2: invalid YAML (line 2, column 1): while parsing a flow node"),
-    "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
-    "an action of Helm": ("a:\n{{- range $x := .Values.y }}\n- b\n{{- end }}", "give the output of `helm template`"),
+    "a Helm template": (
+        "{{ .Values.x }}: 1",
+        "give what Helm makes of it: `helm template CHART | foreslice plan -f -`, where CHART",
+    ),
+    "an action of Helm": (
+        "a:\n{{- range $x := .Values.y }}\n- b\n{{- end }}",
+        "give what Helm makes of it: `helm template CHART | foreslice plan -f -`, where CHART",
+    ),
     "a Jinja template": (
         "a:\n{% if x %}\n- {{ name }}\n{% endif %}",
         "looks like a Jinja template: give what its tool",

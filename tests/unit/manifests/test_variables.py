@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from autoscaler.kube.problem import UNREPLACED
+from autoscaler.manifests.classify import NO_INFLUENCE
 from autoscaler.manifests.load import Loaded, load
+from instance_catalog.diagnostic import Severity
 
 POD = """
 apiVersion: v1
@@ -19,6 +25,21 @@ spec:
 """
 
 
+OTHER = """---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+data: {a: "${DATA}"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $NAME}
+spec:
+  containers:
+  - {name: c, image: i, env: [{name: A, value: "${VALUE}"}, {name: B, valueFrom: {secretKeyRef: {name: $SECRET}}}]}
+"""
+
+
 def loaded(text: str) -> Loaded:
     return load(["-"], stdin=io.StringIO(text))
 
@@ -27,27 +48,95 @@ def steps(text: str) -> list[str]:
     return [problem.next_step for problem in loaded(text).problems if "variable" in problem.next_step]
 
 
-def test_the_first_problem_names_all_variables_of_the_file() -> None:
-    first, *others = steps(POD.format(account="$KSA_NAME"))
-    assert first.endswith("; variables of the file: NAMESPACE, LABEL, KSA_NAME, REGISTRY, TAG")
-    assert len(others) >= 2
-    assert not any("of the file" in step for step in others)
+def test_one_problem_stands_for_all_variables_of_the_file() -> None:
+    problem, ignored = loaded(POD.format(account="$KSA_NAME") + OTHER).problems
+    assert ignored.message == NO_INFLUENCE
+    assert problem.severity is Severity.ERROR
+    assert problem.message.endswith("; 5 more places have to be filled in: lines 4, 6, 8, 17, 20")
+    listed = "$NAMESPACE $LABEL $KSA_NAME $REGISTRY $TAG $NAME $SECRET"
+    values = "NAMESPACE= LABEL= KSA_NAME= REGISTRY= TAG= NAME= SECRET="
+    assert problem.next_step.endswith(
+        f"write a value after each `=` and run `{values} envsubst '{listed}' < FILE | foreslice plan -f -`"
+    )
 
 
-def test_many_variables_are_counted() -> None:
-    many = "".join(f"${{V{number}}}" for number in range(9))
-    first, *_ = steps(POD.format(account=f'"{many}"'))
-    assert first.endswith("NAMESPACE, LABEL, V0, V1, V2, V3, V4, V5 and 5 more")
+@pytest.mark.skipif(shutil.which("envsubst") is None, reason="envsubst (gettext) is not installed")
+def test_the_command_of_a_file_works(tmp_path: Path) -> None:
+    """Variables of shells and programs stay; so do those of objects that a plan ignores."""
+    file = tmp_path / "a b.yaml"
+    text = POD.format(account="$KSA") + OTHER
+    file.write_text(text)
+    problem, _ = load([str(file)]).problems
+    command = problem.next_step.partition("`=` and run `")[2].removesuffix(" | foreslice plan -f -`")
+    result = subprocess.run(
+        ["sh", "-c", command.replace("= ", "=x ")], capture_output=True, text=True, check=True, timeout=20
+    )
+    assert [one.message for one in loaded(result.stdout).problems] == [NO_INFLUENCE]
+    assert "${ARG}" in result.stdout
+    assert "$HOME/run" in result.stdout
 
 
-def test_one_variable_is_named_by_the_problem_alone() -> None:
+def test_one_variable_has_a_command_too() -> None:
     (step,) = steps("apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\nspec: {containers: [{name: c, image: i}]}\n")
-    assert "of the file" not in step
+    assert step.endswith("write its value after `=` and run `NAME= envsubst '$NAME' < FILE | foreslice plan -f -`")
+
+
+def test_a_name_without_dollar_is_no_variable_of_envsubst() -> None:
+    (step,) = steps(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: POD_NAME}\nspec: {containers: [{name: c, image: i}]}\n"
+    )
+    assert step == UNREPLACED
 
 
 def test_variables_of_a_file_that_is_no_yaml_are_named_too() -> None:
     (problem,) = loaded('kind: Pod\nmetadata:\n  name: ${NAME}\n${LABELS}\nspec:\n  a: "${SA}"\n').problems
-    assert problem.next_step.endswith("; variables of the file: NAME, LABELS, SA")
+    assert "`NAME= LABELS= SA= envsubst '$NAME $LABELS $SA' < FILE" in problem.next_step
+
+
+PLACEHOLDERS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: <team>}
+spec:
+  serviceAccountName: <account>
+  priorityClassName: <priority>
+  containers: [{name: c, image: i}]
+"""
+
+
+def test_one_problem_stands_for_all_placeholders_with_their_values() -> None:
+    (problem,) = loaded(PLACEHOLDERS).problems
+    assert problem.message == (
+        "the API server refuses the name '<team>'; 2 more places have to be filled in: "
+        "'<account>' in line 6, '<priority>' in line 7"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [
+        ("{{ .Values.x }}", "this looks like a Helm template: give what Helm makes of it: `helm template CHART |"),
+        ("{{ name }}", "this looks like a template (of Jinja, Mustache or Argo, for example): give what its tool"),
+        ("{% if x %}a{% endif %}", "this looks like a Jinja template"),
+    ],
+)
+def test_a_template_in_quotes_is_one_problem(value: str, step: str) -> None:
+    (problem,) = loaded(
+        PLACEHOLDERS.replace("<team>", "t").replace("<account>", f'"{value}"').replace("<priority>", f'"{value}"')
+    ).problems
+    assert problem.message.endswith("; 1 more place has to be filled in: line 7")
+    assert problem.next_step.startswith(step)
+
+
+def test_a_chart_is_one_problem(tmp_path: Path) -> None:
+    (templates := tmp_path / "chart" / "templates").mkdir(parents=True)
+    (templates / "a.yaml").write_text("a: {{ .Values.a }}\n---\nb: {{ .Values.b }}\n")
+    pod = PLACEHOLDERS.replace("  priorityClassName: <priority>\n", "").replace("<team>", '"{{ .Values.c }}"')
+    (templates / "b.yaml").write_text(pod.replace("<account>", "default"))
+    found = load([str(tmp_path)])
+    assert ["2 more places have to be filled in, in 2 files" in one.message for one in found.errors] == [True]
+    step = f"`helm template {tmp_path}/chart | foreslice plan -f -`"
+    assert found.errors[0].next_step.endswith(step)
 
 
 def test_a_variable_that_breaks_the_document_is_named_as_such() -> None:
