@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import Problems, left_by_template
 from instance_catalog.dataclass import dataclass
 from instance_catalog.spelling import did_you_mean
 
@@ -49,6 +50,13 @@ def parse_priority_class(raw: object, problems: Problems | None = None) -> Prior
     return found
 
 
+def _add(name: str) -> str:
+    """How to get a class that is not in the files."""
+    new = f"{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: {name}}}, value: 0}}"
+    command = f"kubectl get priorityclass {shlex.quote(name)} -o yaml"
+    return f"add it to the files (`{command}`), or, before it exists, with the value that it will have: {new}"
+
+
 def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
     """The priority of a pod spec, as the Priority admission plug-in would set it (v1.36.3).
 
@@ -64,7 +72,7 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
         return number
     found = known.get(name)
     if name and found is None:
-        step = did_you_mean(name, known, "add the PriorityClass to the files")
+        step = left_by_template(name) or did_you_mean(name, known, _add(name))
         spec.error("priorityClassName", f"there is no PriorityClass {name!r}", step)
     if not name:
         defaults = [candidate for candidate in known.values() if candidate.global_default]

@@ -6,6 +6,7 @@ expanded to. What an API server would only find out later, when a pod stays pend
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Container, Iterator
 from typing import Final
 
@@ -298,6 +299,17 @@ def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> 
             _check(holder, "deviceClassName", "", manifests.classes, problems, what="DeviceClass")
 
 
+def _add(what: str, name: str, prefix: str) -> str:
+    """How to get an object that is not in the files; `prefix` begins with its namespace, if it has one."""
+    if " " in what:  # a part of another object
+        return f"add the {what} to the files, or correct the name"
+    space = prefix.partition("/")[0]
+    where = f" -n {shlex.quote(space)}" if space not in ("", "default") else ""
+    command = f"kubectl get {what.lower()} {shlex.quote(name)}{where} -o yaml"
+    more = _SLICES if what == "DeviceClass" else ""
+    return f"add the {what} to the files (`{command}`), or correct the name{more}"
+
+
 def _alike(written: str, known: str) -> bool:
     """True if one class may be a misspelling of another: those of one vendor resemble each other anyway, so what comes
     before the domain must be the same, or the domain."""
@@ -317,5 +329,5 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
     if what == "DeviceClass":
         step = class_hints().get(value, step)
-    step = step or f"add the {what} to the files, or correct the name{_SLICES if what == 'DeviceClass' else ''}"
+    step = left_by_template(value) or step or _add(what, value, prefix)
     problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

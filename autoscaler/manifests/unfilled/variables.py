@@ -34,19 +34,20 @@ def grouped(problems: Sequence[Diagnostic], documents: Iterable[Document]) -> It
     these, or else the first warning. `documents` are those that a plan is made of. What else is wrong with a field that
     waits is left out: it will have another value."""
     found: dict[_Group, list[Diagnostic]] = {}
+    places = set[tuple[object, ...]]()
     for problem in problems:
-        if group := _group(problem):
+        place = (problem.file, problem.line, problem.path or problem)
+        if place not in places and (group := _group(problem)):
+            places.add(place)
             found.setdefault(group, []).append(problem)
     files = {group.file for group in found if group.kind == "variable"}
     names = _names([one for one in documents if one.file in files])
     leading = {_leading(members): (group, members) for group, members in found.items()}
-    members = {one for group in found.values() for one in group}
-    waiting = {(one.file, one.line, one.path) for one in members if one.path}
     for problem in problems:
         if problem in leading:
             group, of_group = leading[problem]
             yield _for_all(problem, group, of_group, names.get(group.file, ()))
-        elif problem not in members and (problem.file, problem.line, problem.path) not in waiting:
+        elif (problem.file, problem.line, problem.path or problem) not in places:
             yield problem
 
 

@@ -115,9 +115,21 @@ MISTAKES = {
         "-:16: ResourceClaim gpu: spec.devices.requests[0].exactly.deviceClassName: "
         "there is no DeviceClass 'gpu.nvida.com'\n  did you mean 'gpu.nvidia.com'?",
     ),
+    "a priority that is not there": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: high, containers: [{name: c}]}",
+        "there is no PriorityClass 'high'\n  add it to the files (`kubectl get priorityclass high -o yaml`), or, "
+        "before it exists, with the value that it will have: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, "
+        "metadata: {name: high}, value: 0}",
+    ),
+    "a template in a namespace that is not there": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team}\n"
+        "spec: {containers: [{name: c}], resourceClaims: [{name: gpu, resourceClaimTemplateName: none}]}",
+        "add the ResourceClaimTemplate to the files (`kubectl get resourceclaimtemplate none -n team -o yaml`)",
+    ),
     "a class that nobody knows": (
         POD + "---" + changed(CLAIM, "gpu.nvidia.com", "npu.acme.org"),
-        "there is no DeviceClass 'npu.acme.org'\n  add the DeviceClass to the files, or correct the name; unless its "
+        "there is no DeviceClass 'npu.acme.org'\n  add the DeviceClass to the files (`kubectl get deviceclass "
+        "npu.acme.org -o yaml`), or correct the name; unless its "
         "driver is predicted, give also the ResourceSlices of a node that runs it",
     ),
     "a claim that the container names wrongly": (
