@@ -7,6 +7,7 @@ from typing import Final
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
+from autoscaler.kube.workloads.model_serving import expand_model_serving
 from autoscaler.kube.workloads.other_projects import (
     expand_dynamo_graph,
     expand_knative_service,
@@ -58,6 +59,7 @@ _OF_OTHERS = {
     ("kubeflow.org", "Notebook"): (("v1", "v1beta1", "v1alpha1"), templates_at("template")),
     ("nvidia.com", "DynamoGraphDeployment"): (("v1beta1", "v1alpha1"), expand_dynamo_graph),
     ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): (("v1",), expand_hyperpod_job),
+    ("workload.serving.volcano.sh", "ModelServing"): (("v1alpha1",), expand_model_serving),
     ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
 }
 
@@ -224,7 +226,6 @@ MAKES_PODS = frozenset(
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
         ("workload.serving.volcano.sh", "ModelBooster"),
-        ("workload.serving.volcano.sh", "ModelServing"),
         ("workloads.x-k8s.io", "RoleBasedGroup"),
         ("workloads.x-k8s.io", "RoleBasedGroupSet"),
     }

@@ -233,6 +233,9 @@ def pods_in(fields: Fields) -> Iterator[Fields]:
         case "HyperPodPyTorchJob":
             for entry in spec.children("replicaSpecs"):
                 yield entry.child("template")
+        case "ModelServing":
+            for entry in spec.child("template").children("roles"):
+                yield from (entry.child(name) for name in ("entryTemplate", "workerTemplate") if name in entry)
         case "Fleet":
             yield spec.child("template").child("spec").child("template")
         case kind if kind in _OF_ONE_TEMPLATE or (kind == "Service" and "template" in spec):  # the latter of Knative

@@ -33,6 +33,12 @@ def problems(found: Loaded) -> str:
         ("grove.io/v1alpha1", "PodCliqueSet", "replicas: 1, template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
         ("serving.kubeflow.org/v1beta1", "InferenceService", "predictor: %s", 1),
         (
+            "workload.serving.volcano.sh/v1alpha1",
+            "ModelServing",
+            "template: {roles: [{name: a, entryTemplate: {spec: %s}, workerReplicas: 0}]}",
+            1,
+        ),
+        (
             "sagemaker.amazonaws.com/v1",
             "HyperPodPyTorchJob",
             "replicaSpecs: [{name: a, replicas: 2, template: {spec: %s}}]",
