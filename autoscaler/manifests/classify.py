@@ -19,7 +19,7 @@ from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_served, removed
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Path
+from instance_catalog.diagnostic import Path, path_text
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
@@ -41,6 +41,7 @@ _KSERVE: Final = (
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
 SKIP: Final = "--skip-unknown"
 _OR_SKIP: Final = re.compile(rf", or pass {SKIP}[^,;]*")
+_MOST_ASKED: Final = 3
 _MADE: Final = (
     "give what its controller makes (kubectl get pods -o yaml) or, before it runs, a Deployment whose pods ask for the "
     "same"
@@ -249,6 +250,23 @@ def _write(kind: Kind, value: object, more: str = "") -> str:
     return f"{step}, and below spec `{added}`, which apps/v1 requires" if added else step + more
 
 
+def _asking(value: object) -> str:
+    """An addition to a message: the devices that an object of an unknown form asks for, wherever that stands in it."""
+    found = [f"{name}: {amount} ({path_text(path)})" for path, name, amount in _devices(value, ())]
+    more = f" and {len(found) - _MOST_ASKED} more" if len(found) > _MOST_ASKED else ""
+    return f"; it asks for {', '.join(found[:_MOST_ASKED])}{more}" if found else ""
+
+
+def _devices(value: object, path: Path) -> Iterator[tuple[Path, str, object]]:
+    """Extended resources in the limits of any part of a value."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        if key == "limits" and isinstance(part, dict):
+            yield from ((path, name, amount) for name, amount in part.items() if "/" in name)
+        else:
+            yield from _devices(part, (*path, key))
+
+
 def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], str, str]:
     """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
@@ -259,7 +277,8 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             message = f"its pods are made of {runtime} {called}, which the files lack"
             get = f"add it (`kubectl get {runtime.lower()} {called} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
-        return ("kind",), f"{name} of {version} makes pods by rules of its own, which Foreslice does not know", step
+        message = f"{name} of {version} makes pods by rules of its own, which Foreslice does not know"
+        return ("kind",), message + _asking(value), step
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:
