@@ -5,7 +5,6 @@ The work is bounded by a number of plans, not by time, so the same question gets
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -59,7 +58,7 @@ from autoscaler.advice.pool_changes import (
 from autoscaler.advice.pool_opening import claimed_parts, openings, plugins, with_drivers
 from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
-from autoscaler.advice.trial import Replanner, Result, in_use
+from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined
 from autoscaler.advice.volumes import volume_claims
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import ConsideredOutcome, Plan
@@ -67,7 +66,6 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
-from instance_catalog.dataclass import dataclass
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
@@ -99,29 +97,6 @@ _NOT_ABOUT_NODES = frozenset(
         Code.WORK_BUDGET,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A change, and what the plan with it does for the pods."""
-
-    change: Change
-    result: Result
-
-
-@dataclasses.dataclass(slots=True)
-class Budget:
-    """The number of plans that may still be made to find changes."""
-
-    plans: int = 12
-    spent: int = dataclasses.field(default=0, init=False)
-
-    def take(self) -> bool:
-        """True if one more may be made; it counts as made."""
-        if self.spent >= self.plans:
-            return False
-        self.spent += 1
-        return True
 
 
 def advise(
@@ -164,7 +139,8 @@ def advise(
             break
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _pair(tried, trials, budget))
-    return tuple(found) or _onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True)
+    found = found or list(_onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True))
+    return tuple(refined(one, trials, budget) for one in found)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:
@@ -310,7 +286,9 @@ def _ungiven(change: Change, dropping: Change) -> bool:
 
 
 def _answered(change: Change, found: Change) -> bool:
-    """True if a nearer value of the same condition has been found to help."""
+    """True if a nearer value of the same condition, or another memory of the same GPU, has been found to help."""
+    if change.kind is found.kind is ChangeKind.REWRITE_TYPE and change.detail["key"] == labels.NVIDIA_GPU_PRODUCT:
+        return True
     same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
     return same and change.detail["condition"] == found.detail["condition"]
 

@@ -40,13 +40,14 @@ class ChangeKind(Enum):
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
-    REWRITE_TYPE = "RewriteType"  # key, value, was: the name of an instance type
+    REWRITE_TYPE = "RewriteType"  # key, value, was: the name of a type; memory: of the GPU, where it differs
     RENAME_LABELS = "RenameLabels"  # labels, was: keys of labels that only a cloud's own autoscaler gives
     REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"
     CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class
     WHOLE_GPUS = "WholeGpus"  # resources: parts of GPUs; instead: the request for whole ones
+    SELECT_HOLDING = "SelectHolding"  # label: of GPUs that hold a model; weights; gpus, have: that do not
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead

@@ -12,10 +12,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.lint.pods.other_cards import OtherCard, replacing
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.reason import Fact
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import requiring
 from autoscaler.planning.one_cloud import cost_of, plan_in_one_cloud
@@ -103,6 +105,7 @@ class TooSmall:
     surely: bool = True
     bits: int = 16
     accelerators: tuple[str, ...] = ()
+    every: tuple[str, ...] = ()  # of these pods, by key
 
 
 def too_small(
@@ -128,6 +131,17 @@ def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> I
         yield old
 
 
+def selecting(small: TooSmall, accelerators: Sequence[str]) -> Change:
+    """The pods on these accelerators, which hold their models."""
+    chosen = Requirement(ACCELERATOR, "In", tuple(accelerators))
+    edit = on_pods(frozenset(small.every), lambda pod: requiring(pod, chosen))
+    bits = f"{small.bits} bits{' unless they are quantised' if small.bits == 16 else ''}"
+    facts: dict[str, Fact] = {"weights": f"{small.weights:.0f}Gi in {bits}", "gpus": small.gpus}
+    facts["have"] = f"{'has' if small.gpus.startswith('1 ') else 'have'} {small.have:.0f}Gi"
+    label = f"{ACCELERATOR}: {' or '.join(accelerators)}"
+    return Change.of(ChangeKind.SELECT_HOLDING, f"pod {small.pod}", edit, label=label, **facts)
+
+
 def _too_small(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
     """The pods whose GPUs do not hold the model, and those whose GPUs hardly do."""
     surely = [one for one in placed if not one.holds(one.card)]
@@ -148,6 +162,7 @@ def _told(found: Sequence[Placed], instead: Holding | None, accelerators: tuple[
         surely=not first.holds(first.card),
         bits=first.container.model_bits,
         accelerators=accelerators,
+        every=tuple(one.pod.key for one in found),
     )
 
 

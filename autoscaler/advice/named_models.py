@@ -20,7 +20,9 @@ from autoscaler.lint.pods.card_names import (
     COUNTED,
     accelerators_named,
     lacking_model,
+    memory_named,
     nearest_accelerators,
+    products_named,
 )
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.model.capacity import CapacityPool
@@ -31,7 +33,6 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, facts_of
@@ -155,19 +156,32 @@ def _spelt(family: str) -> str:
 
 
 def renamed_products(asked: Situation) -> Iterator[Change]:
-    """The product's name as GPU feature discovery writes it, where the pod selects it with another spelling."""
+    """The product's name as GPU feature discovery writes it, where the pod selects it with another spelling; and those
+    of the same model with another memory, those with less last."""
     key = labels.NVIDIA_GPU_PRODUCT
     values = _selected(asked.pod).get(key, ())
     if Code.NODE_SELECTOR_MISMATCH not in asked.codes or len(values) != 1 or key not in asked.pod.node_selector:
         return
     (was,) = values
-    cards = {one.accelerator for one in asked.catalog if one.accelerator is not None and not one.accelerator.virtual}
-    keys = accelerators_named(key, was.removesuffix(SHARED_PRODUCT), asked.catalog)
-    products = {product_label(card) for card in cards if card.key in keys} - {""}
-    if len(products) == 1 and was not in products:
-        (value,) = products
-        edit = on_pods(asked.keys, lambda pod: replace(pod, node_selector=pod.node_selector.with_items({key: value})))
-        yield Change.of(ChangeKind.REWRITE_TYPE, f"pod {asked.pod.key}", edit, key=key, was=was, value=value)
+    products = products_named(was.removesuffix(SHARED_PRODUCT), asked.catalog)
+    wanted = memory_named(was)
+    for value in sorted(products, key=lambda name: memory_named(name) < wanted) if was not in products else ():
+        edit, size = on_pods(asked.keys, partial(_of_product, product=value)), memory_named(value)
+        facts = {"memory": f"{size}GB of memory instead of {wanted}GB"} if 0 < size != wanted > 0 else {}
+        subject = f"pod {asked.pod.key}"
+        yield Change.of(ChangeKind.REWRITE_TYPE, subject, edit, key=key, was=was, value=value, **facts)
+
+
+def _of_product(pod: Pod, product: str) -> Pod:
+    return replace(pod, node_selector=pod.node_selector.with_items({labels.NVIDIA_GPU_PRODUCT: product}))
+
+
+def of_other_memory(change: Change, asked: Situation) -> Iterator[Change]:
+    """The change with the products of the same model that have another memory in the place of the one that it names."""
+    parts, products = change.parts or (change,), tuple(renamed_products(asked))
+    if any(part in products for part in parts):
+        for other in (one for one in products if one not in parts):
+            yield Change.together(*(other if part in products else part for part in parts))
 
 
 def lacking_label(key: str, value: str, catalog: Catalog) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, pool_subject
-from autoscaler.advice.trial import Replanner
+from autoscaler.advice.trial import Advice, Replanner
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import replace

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
-from autoscaler.advice.model_memory import TooOld, TooSmall, unfit
+from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
+from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -56,6 +58,30 @@ class Result:
     models: tuple[TooSmall | TooOld, ...] = ()
     rdma: tuple[tuple[str, str, int], ...] = ()
     cloud: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A change, and what the plan with it does for the pods; `instead`: dearer ones that keep more of what they ask."""
+
+    change: Change
+    result: Result
+    instead: tuple[Advice, ...] = ()
+
+
+@dataclasses.dataclass(slots=True)
+class Budget:
+    """The number of plans that may still be made to find changes."""
+
+    plans: int = 12
+    spent: int = dataclasses.field(default=0, init=False)
+
+    def take(self) -> bool:
+        """True if one more may be made; it counts as made."""
+        if self.spent >= self.plans:
+            return False
+        self.spent += 1
+        return True
 
 
 @dataclass(frozen=True)
@@ -119,6 +145,44 @@ class Replanner:
         if displaced or not placed.keys() >= self.asked.keys:
             return None
         return _result(plan, [placed[key] for key in sorted(self.asked.keys)], self.asked)
+
+
+def refined(advice: Advice, trials: Replanner, budget: Budget) -> Advice:
+    """The cheapest of the same change with GPUs of other memory, where there is a choice, and one in which the pods
+    select GPUs that hold their models, where those that they would get surely do not."""
+    found = [advice]
+    for change in of_other_memory(advice.change, trials.asked):
+        if budget.take() and (result := trials.tried(change)) is not None:
+            found.append(Advice(change, result))
+    best = min(found, key=_preference)
+    best = best if best is advice else replace(best, instead=(advice,))
+    small = _surely_small(best.result)
+    return best if small is None else _holding(best, small, trials, budget) or best
+
+
+def _preference(advice: Advice) -> tuple[bool, bool, Decimal]:
+    price = advice.result.usd_per_hour
+    return (_surely_small(advice.result) is not None, price is None, price or Decimal(0))
+
+
+def _surely_small(result: Result) -> TooSmall | None:
+    return next((found for found in result.models if isinstance(found, TooSmall) and found.surely), None)
+
+
+def _holding(advice: Advice, small: TooSmall, trials: Replanner, budget: Budget) -> Advice | None:
+    """The advice with the cheapest GPUs that hold the models; None where the pods get no place on them."""
+    keys: Sequence[str] = small.accelerators
+    while keys and budget.take():
+        change = Change.together(selecting(small, keys), advice.change)
+        result = trials.tried(change)
+        if result is None or _surely_small(result) is not None:
+            return None
+        cards = (trials.asked.catalog.types[ref.instance_type].accelerator for ref, _ in result.launches)
+        chosen = sorted({card.key for card in cards if card is not None} & {*keys})
+        if chosen == sorted(keys):
+            return Advice(change, result)
+        keys = chosen
+    return None
 
 
 def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result:

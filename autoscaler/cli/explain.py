@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from autoscaler.advice.advise import Budget, advise
+from autoscaler.advice.advise import advise
 from autoscaler.advice.ignored import as_if_served
 from autoscaler.advice.situation import workload_of
+from autoscaler.advice.trial import Budget
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cli.common.commands import catalog_option, cluster_options, skip_unknown_option, strict_option

@@ -6,10 +6,9 @@ import string
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.model_memory import TooSmall
-from autoscaler.advice.trial import Result
+from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.cel_words import one_line_cel
@@ -68,6 +67,9 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.CLAIM_PARTS: (
         "claim devices of DeviceClass {device_class} ({devices}) instead of requesting {resources}, "
         "as in docs/examples/mig-parts.yaml"
+    ),
+    ChangeKind.SELECT_HOLDING: (
+        "select {label} (the weights of its model take about {weights}; {gpus}, which it would get, {have})"
     ),
     ChangeKind.NEAREST_MODEL: (
         "require {label} In [{accelerators}], the nearest in the catalog, instead of {key} In [{was}], which no "
@@ -180,7 +182,8 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_network(advice)}{_example_of_class(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}{_unfit(advice.result)}"
+        f"{_network(advice)}{_example_of_class(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}"
+        f"{_unfit(advice.result)}{_otherwise(advice)}"
         for advice in found
     ]
 
@@ -220,6 +223,19 @@ def _rdma_text(machine: str, kind: str, count: int) -> str:
     if kind:
         return f"for RDMA claim cards of {machine} through DRANET (driver dra.net): it has {count}"
     return f"{machine} has no RDMA: the pods have its plain network"
+
+
+def _otherwise(advice: Advice) -> str:
+    """The memory that the GPU lacks of what the pods asked for, and what the one with it costs."""
+    parts = [part for part in advice.change.parts or (advice.change,) if "memory" in part.detail]
+    memory = "".join(f": with {part.detail['memory']}" for part in parts)
+    others = (
+        f"; {part.detail['value']} → {result_text(one.result)}{_unfit(one.result)}"
+        for one in advice.instead
+        for part in one.change.parts or (one.change,)
+        if part.kind is ChangeKind.REWRITE_TYPE
+    )
+    return f"{memory}{''.join(others)}"
 
 
 def _needed(result: Result) -> str:
@@ -330,5 +346,5 @@ def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
                 "usdPerHour": dollars(advice.result.usd_per_hour),
             },
         }
-        for advice in found
+        for advice in (each for one in found for each in (one, *one.instead))
     ]

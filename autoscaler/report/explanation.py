@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from autoscaler.advice.advise import Advice
+from autoscaler.advice.trial import Advice
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.provisioned_node import last_edge
 from autoscaler.model.plan import (

@@ -110,11 +110,11 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
     if not wanting:
         return {}
     # Most plans place every pod, and the modules take a tenth of a second.
-    from autoscaler.advice.advise import Budget, advise
+    from autoscaler.advice.advise import advise
     from autoscaler.advice.change import Change
     from autoscaler.advice.situation import Situation
     from autoscaler.advice.together import apart
-    from autoscaler.advice.trial import Replanner
+    from autoscaler.advice.trial import Budget, Replanner
     from autoscaler.report.advice_text import advice_lines
 
     budget, helping = Budget() if plans is None else Budget(plans), dict[str, str]()

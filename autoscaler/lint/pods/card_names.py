@@ -57,6 +57,12 @@ def products_named(value: str, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (products[name] for name in named))))
 
 
+def memory_named(value: str) -> int:
+    """The memory in the name of a product, in GB; 0 if it names none."""
+    found = _OF_MEMORY.search(value)
+    return int(re.sub("[^0-9]", "", found[0])) if found else 0
+
+
 def _words_of(value: str) -> frozenset[str]:
     """The words of a label's value without how many accelerators there are."""
     text = COUNTED.sub(r"\1", COUNT.sub("", value.lower()))

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from autoscaler.advice import advise as room
-from autoscaler.advice.advise import Advice, Budget, advise
+from autoscaler.advice.advise import advise
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.situation import Situation
+from autoscaler.advice.trial import Advice, Budget
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container

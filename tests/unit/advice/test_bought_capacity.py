@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code

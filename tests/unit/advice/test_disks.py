@@ -6,9 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.disks import cheaper_with_larger_disks
+from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import Snapshot

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
+from autoscaler.advice.trial import Budget
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container, GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
@@ -223,13 +224,12 @@ def test_vllm_that_lacks_room_is_sent_to_a_gpu_with_bfloat16(bfloat16: bool, lau
 @pytest.mark.parametrize(
     ("billions", "bfloat16", "told"),
     [
-        (32, False, "take about 60Gi in 16 bits, and its 1 × T4 has 15Gi: kube-scheduler puts it there, and unless"),
         (6.7, False, "hardly leaves room for activations"),
         (3, True, "gets T4, whose compute capability is 7.5"),
         (3, False, ""),
     ],
 )
-def test_a_machine_in_an_advice_has_to_hold_the_model_too(billions: float, bfloat16: bool, told: str) -> None:
+def test_a_machine_in_an_advice_has_to_have_room_for_the_model_too(billions: float, bfloat16: bool, told: str) -> None:
     found = serving(billions, server=True, node_selector=FrozenMap({"team": "a"}))
     state = given(replace(found, containers=tuple(replace(one, vllm_bfloat16=bfloat16) for one in found.containers)))
     plan = plan_for(state, CATALOG, Policy(considered=1000), NOW)
@@ -237,5 +237,29 @@ def test_a_machine_in_an_advice_has_to_hold_the_model_too(billions: float, bfloa
     assert "1 × g4dn.xlarge" in line
     assert told in line
     assert ("; default/p: " in line) is bool(told)
-    if billions == 32:
+
+
+def advised(labels_of: dict[str, str], *, plans: int = 12) -> str:
+    """The advice for a pod with a model of 32 billion parameters."""
+    state = given(serving(32, server=True, node_selector=FrozenMap(labels_of)))
+    plan, budget = plan_for(state, CATALOG, Policy(considered=1000), NOW), Budget(plans)
+    (line,) = advice_lines(advise(state.pods[0], state, CATALOG, plan, POLICY, NOW, most=1, budget=budget))
+    return line
+
+
+def test_an_advice_leads_with_gpus_that_hold_the_model() -> None:
+    line = advised({"team": "a"})
+    assert "(1) pod default/p: select foreslice.dev/accelerator: nvidia-h100-80gb (the weights of its model" in line
+    assert (
+        "take about 60Gi in 16 bits unless they are quantised; 1 × T4, which it would get, has 15Gi); (2) create"
+        in line
+    )
+    assert "→ 1 × p5.48xlarge" in line
+    assert "does not load" not in line
+
+
+def test_the_gpus_that_a_pod_names_stay_and_a_machine_without_a_second_plan_as_well() -> None:
+    for line in (advised({"team": "a", labels.ACCELERATOR: "nvidia-t4"}), advised({"team": "a"}, plans=2)):
+        assert "→ 1 × g4dn.xlarge" in line
+        assert "and unless they are quantised the model does not load" in line
         assert line.endswith("or select GPUs that hold it, by foreslice.dev/accelerator: nvidia-h100-80gb")

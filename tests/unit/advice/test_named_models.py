@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -20,7 +22,7 @@ from autoscaler.lint.pods.card_names import accelerators_named, nearest_accelera
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.advice_text import advice_document, advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
@@ -315,6 +317,27 @@ def test_a_product_is_written_as_feature_discovery_writes_it(written: str) -> No
     catalog = shipped("p5.4xlarge", "g6.xlarge")
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert f"write NVIDIA-H100-80GB-HBM3 instead of {written} for nvidia.com/gpu.product" in (advice_lines(found)[0])
+
+
+@pytest.mark.parametrize(
+    ("written", "machines", "differs"),
+    [
+        ("Tesla-V100-PCIE-32GB", ["p3.2xlarge", "p3dn.24xlarge"], ": with 16GB of memory instead of 32GB; Tesla-V100"),
+        ("Tesla-V100-PCIE-16GB", ["p3.2xlarge"], ""),
+        ("Tesla-V100-PCIE-24GB", ["p3.2xlarge", "p3dn.24xlarge"], ": with 16GB of memory instead of 24GB; Tesla-V100"),
+    ],
+)
+def test_a_product_with_another_memory_is_shown_where_it_is_cheaper(
+    written: str, machines: list[str], differs: str
+) -> None:
+    selecting = pod("p", "c", node_selector=FrozenMap({"nvidia.com/gpu.product": written}))
+    given, policy = snapshot([selecting], [claim("c", gpus())]), Policy(considered=100)
+    catalog = shipped("p3.2xlarge", "p3dn.24xlarge")
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    (line,) = advice_lines(found)
+    assert re.findall(r"1 × (\S+)", line) == machines
+    assert (differs or "/h") in line
+    assert len(advice_document(found)) == len(machines)
 
 
 @pytest.mark.parametrize(

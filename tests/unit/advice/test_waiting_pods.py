@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.advice.advise import Advice, advise
+from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.pool_opening import openings
 from autoscaler.advice.situation import Situation
+from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
