@@ -77,8 +77,11 @@ _PREPARING = frozenset(
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
         *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
+        ChangeKind.CLAIM_PARTS,
     }
 )
+# Before these no node was tried.
+_OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS})
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
 # … beside which nobody wants another machine.
@@ -215,7 +218,7 @@ def _of_others(change: Change) -> bool:
 
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
-    if first.kind is ChangeKind.DROP_ANNOTATION:  # no node was tried before
+    if {part.kind for part in first.parts or (first,)} & _OPENING:
         yield from renamed_products(after.asked)
         yield from renamed_models(after.asked)
         yield from node_labels(after.asked)

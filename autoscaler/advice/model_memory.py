@@ -139,7 +139,13 @@ def selecting(small: TooSmall, accelerators: Sequence[str]) -> Change:
     facts: dict[str, Fact] = {"weights": f"{small.weights:.0f}Gi in {bits}", "gpus": small.gpus}
     facts["have"] = f"{'has' if small.gpus.startswith('1 ') else 'have'} {small.have:.0f}Gi"
     label = f"{ACCELERATOR}: {' or '.join(accelerators)}"
-    return Change.of(ChangeKind.SELECT_HOLDING, f"pod {small.pod}", edit, label=label, **facts)
+    return Change.of(
+        ChangeKind.SELECT_HOLDING,
+        f"pod {small.pod}{f' and {small.pods - 1} alike' if small.pods > 1 else ''}",
+        edit,
+        label=label,
+        **facts,
+    )
 
 
 def _too_small(placed: Sequence[Placed]) -> Iterator[list[Placed]]:

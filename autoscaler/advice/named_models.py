@@ -168,8 +168,7 @@ def renamed_products(asked: Situation) -> Iterator[Change]:
     for value in sorted(products, key=lambda name: memory_named(name) < wanted) if was not in products else ():
         edit, size = on_pods(asked.keys, partial(_of_product, product=value)), memory_named(value)
         facts = {"memory": f"{size}GB of memory instead of {wanted}GB"} if 0 < size != wanted > 0 else {}
-        subject = f"pod {asked.pod.key}"
-        yield Change.of(ChangeKind.REWRITE_TYPE, subject, edit, key=key, was=was, value=value, **facts)
+        yield Change.of(ChangeKind.REWRITE_TYPE, asked.subject, edit, key=key, was=was, value=value, **facts)
 
 
 def _of_product(pod: Pod, product: str) -> Pod:
@@ -212,8 +211,9 @@ def _renamed(
         pod = _selecting(asked.pod, key, named)
         if pod is not None and wanted.values:
             edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named))
-            subject = f"pod {asked.pod.key}"
-            yield Change.of(kind, subject, edit, key=key, was=values, label=wanted.key, accelerators=wanted.values)
+            yield Change.of(
+                kind, asked.subject, edit, key=key, was=values, label=wanted.key, accelerators=wanted.values
+            )
 
 
 def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:

@@ -47,7 +47,7 @@ def tolerations(asked: Situation) -> Iterator[Change]:
         if (taint.key, taint.effect) in named:
             text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
             edit = on_pods(asked.keys, partial(_tolerating, taint=taint))
-            yield Change.of(ChangeKind.TOLERATE, _subject(asked), edit, taint=text)
+            yield Change.of(ChangeKind.TOLERATE, asked.subject, edit, taint=text)
 
 
 def _tolerating(pod: Pod, taint: Taint) -> Pod:
@@ -62,7 +62,7 @@ def unconsumed_requests(asked: Situation) -> Iterator[Change]:
     if any("missing" in detail or "ended" in detail for detail in waiting):
         named = [key for key in CONSUMES_REQUEST if key in asked.pod.annotations]
         edit = on_pods(asked.keys, partial(_without_annotations, keys=named))
-        yield Change.of(ChangeKind.DROP_ANNOTATION, _subject(asked), edit, annotation=" and ".join(named))
+        yield Change.of(ChangeKind.DROP_ANNOTATION, asked.subject, edit, annotation=" and ".join(named))
 
 
 def _without_annotations(pod: Pod, keys: Collection[str]) -> Pod:
@@ -79,7 +79,7 @@ def labels_of_auto_mode(asked: Situation) -> Iterator[Change]:
     if new:
         edit = on_pods(asked.keys, partial(_renamed, new=new))
         facts = {"labels": tuple(new.values()), "was": tuple(new)}
-        yield Change.of(ChangeKind.RENAME_LABELS, _subject(asked), edit, **facts)
+        yield Change.of(ChangeKind.RENAME_LABELS, asked.subject, edit, **facts)
 
 
 def _renamed(pod: Pod, new: Mapping[str, str]) -> Pod:
@@ -105,7 +105,7 @@ def renamed_types(asked: Situation) -> Iterator[Change]:
         near = of_family(unknown, asked.catalog, most=2) if selected[key] == unknown else []
         for value in [own] if own else near:
             edit = on_pods(asked.keys, partial(_selecting, key=key, was=selected[key], value=value))
-            yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=selected[key], value=value)
+            yield Change.of(ChangeKind.REWRITE_TYPE, asked.subject, edit, key=key, was=selected[key], value=value)
 
 
 def other_topologies(asked: Situation) -> Iterator[Change]:
@@ -114,7 +114,7 @@ def other_topologies(asked: Situation) -> Iterator[Change]:
     for value in topologies_of_size(asked.pod, asked.catalog):
         was = asked.pod.node_selector[key]
         edit = on_pods(asked.keys, partial(_selecting, key=key, was=was, value=value))
-        yield Change.of(ChangeKind.REWRITE_TYPE, _subject(asked), edit, key=key, was=was, value=value)
+        yield Change.of(ChangeKind.REWRITE_TYPE, asked.subject, edit, key=key, was=was, value=value)
 
 
 def _selecting(pod: Pod, key: str, was: str, value: str) -> Pod:
@@ -142,7 +142,7 @@ def whole_gpus(asked: Situation) -> Iterator[Change]:
     found, (changed, instead) = shared_resource(asked.pod), whole_instead(asked.pod)
     if found and changed != asked.pod:
         edit = on_pods(asked.keys, lambda pod: whole_instead(pod)[0])
-        yield Change.of(ChangeKind.WHOLE_GPUS, _subject(asked), edit, resources=tuple(found.split()), instead=instead)
+        yield Change.of(ChangeKind.WHOLE_GPUS, asked.subject, edit, resources=tuple(found.split()), instead=instead)
 
 
 def foreign_resources(asked: Situation) -> Iterator[Change]:
@@ -153,7 +153,7 @@ def foreign_resources(asked: Situation) -> Iterator[Change]:
     others = [name for name in requested_resources(asked.pod) if "/" in name and name not in found]
     if found and (others or asked.pod.claims):
         edit = on_pods(asked.keys, partial(_without_resources, names=found))
-        yield Change.of(ChangeKind.DROP_RESOURCES, _subject(asked), edit, resources=found)
+        yield Change.of(ChangeKind.DROP_RESOURCES, asked.subject, edit, resources=found)
 
 
 def _without_resources(pod: Pod, names: Collection[str]) -> Pod:
@@ -180,12 +180,12 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
-        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
+        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value)
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
     for key in sorted(named.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key)):
         edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-        yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
+        yield Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key)
 
 
 def leaving_others(asked: Situation) -> Iterator[Change]:
@@ -204,10 +204,10 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
     for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
-            yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
+            yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value)
         else:
             edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-            yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
+            yield Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key)
 
 
 def gives_up_accelerator(change: Change) -> bool:
@@ -256,7 +256,7 @@ def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
         before = tuple(_asking(c, least) for c in pod.init_containers)  # sidecars among them, which clouds add
         return replace(pod, containers=kept, init_containers=before, pod_requests=None)
 
-    return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit))
+    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit))
 
 
 def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None:
@@ -295,7 +295,7 @@ def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]]) -> Ch
     def edit(pod: Pod) -> Pod:
         return replace(pod, containers=tuple(_asking(c, lowered.get(c.name, {})) for c in pod.containers))
 
-    return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit), requests=tuple(texts))
+    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit), requests=tuple(texts))
 
 
 def _asking(container: Container, amounts: Mapping[str, Quantity]) -> Container:
@@ -324,7 +324,3 @@ def _quantity(resource: str, units: int) -> Quantity:
     if is_plugin_resource(resource):
         return Quantity.of(units)
     return Quantity.parse(f"{units // _GIBI}Gi" if units % _GIBI == 0 else f"{units // _MEBI}Mi")
-
-
-def _subject(asked: Situation) -> str:
-    return f"pod {asked.pod.key}"

@@ -32,7 +32,7 @@ from autoscaler.planning.demand.scope import network_card_alone, requested_resou
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.prediction.device_plugins import MIG_CLASS, mig_condition, mig_profile, plugin_of
+from instance_catalog.prediction.device_plugins import MIG_CLASS, mig_condition, mig_layout, plugin_of
 
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
@@ -71,17 +71,18 @@ def claimed_parts(asked: Situation) -> Iterator[Change]:
     devices = tuple(f"{count} with {mig_condition(name)}" for name, count in wanted.items())
     edit = partial(_with_claims, keys=asked.keys, served=served)
     facts: dict[str, Fact] = {"devices": devices, "device_class": MIG_CLASS, "resources": tuple(wanted)}
-    claimed = Change.of(ChangeKind.CLAIM_PARTS, f"pod {asked.pod.key}", edit, **facts)
+    claimed = Change.of(ChangeKind.CLAIM_PARTS, asked.subject, edit, **facts)
     volumes = tuple(missing_volumes(asked))
     for pool in asked.pools:
         scheduled = asked.pod.scheduler_name in pool.scope.schedulers
         serving = () if scheduled else (add_scheduler(asked, pool),)
         labelling = tuple(add_labels(asked, pool)) or tuple(leaving_others(asked))
         whole = Change.together(claimed, *serving, *labelling, *volumes)
-        yield whole
-        drivers = _dividing(pool, wanted)
-        if drivers and drivers != pool.drivers:
-            yield Change.together(whole, set_drivers(pool, drivers))
+        if pool.implicit or any("mig" in text for text in pool.drivers):
+            yield whole
+        for drivers in _dividing(pool, wanted):
+            if drivers != pool.drivers:
+                yield Change.together(whole, set_drivers(pool, drivers))
 
 
 def _with_claims(snapshot: Snapshot, keys: frozenset[str], served: frozenset[str]) -> Snapshot:
@@ -92,14 +93,15 @@ def _with_claims(snapshot: Snapshot, keys: frozenset[str], served: frozenset[str
     return replace(snapshot, pods=pods, claims=snapshot.claims.with_items(claims))
 
 
-def _dividing(pool: CapacityPool, resources: Collection[str]) -> tuple[str, ...]:
-    """The pool's drivers, with GPUs that the node image divides into parts of one kind: the layout of
-    nvidia-mig-parted. () for several kinds, and where a plan tries all drivers anyway."""
-    if pool.implicit or len(resources) != 1:
-        return ()
-    layout = f"nvidia:mig=all-{mig_profile(*resources)}"
+def _dividing(pool: CapacityPool, resources: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """The pool's drivers, with GPUs that the node image divides by a layout of nvidia-mig-parted: all of each for parts
+    of one kind, and for several the layout that mixes them or a driver that divides GPUs itself. None where a plan
+    tries all drivers anyway."""
+    if pool.implicit:
+        return
     others = tuple(text for text in pool.drivers if text.partition(":")[0].partition("@")[0] != "nvidia")
-    return (layout, *(others if pool.drivers else ("compute-domain",)))
+    for layout in (f"mig={mig_layout(*resources)}",) if len(resources) == 1 else ("mig=all-balanced", "dynamic-mig"):
+        yield (f"nvidia:{layout}", *(others if pool.drivers else ("compute-domain",)))
 
 
 def plugins(asked: Situation) -> Iterator[Change]:

@@ -58,6 +58,11 @@ class Situation:
         return self.pods[0]
 
     @cached_property
+    def subject(self) -> str:
+        """The pods that a change edits, as reasons name them."""
+        return f"pod {self.pod.key}{f' and {len(self.pods) - 1} more' if len(self.pods) > 1 else ''}"
+
+    @cached_property
     def keys(self) -> frozenset[str]:
         return frozenset(pod.key for pod in self.pods)
 

@@ -12,6 +12,7 @@ from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
 from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.lint.pods.cloud_nodes import refused_by_taints
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -28,6 +29,7 @@ from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, InstanceType
@@ -45,6 +47,8 @@ class Result:
     accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
     their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
     instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
+    `drivers` that a plan without CapacityPools assumes on the nodes, and the `taints` that their cloud gives them and
+    the pods do not tolerate.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -58,6 +62,8 @@ class Result:
     models: tuple[TooSmall | TooOld, ...] = ()
     rdma: tuple[tuple[str, str, int], ...] = ()
     cloud: str = ""
+    drivers: tuple[str, ...] = ()
+    taints: tuple[Taint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +212,23 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     types = dict.fromkeys(ref.instance_type for ref in counts)
     rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")
-    launched = tuple(counts.items())
-    return Result(launched, total, tuple(there), hosts, smaller, needs, queue, requested, models, rdma, cloud)
+    assumed = {node.drivers for node in launches if node.pool == IMPLICIT.name}
+    refused = refused_by_taints({pod.key: pod for pod in asked.pods}, launches, asked.catalog)
+    return Result(
+        tuple(counts.items()),
+        total,
+        tuple(there),
+        hosts,
+        smaller,
+        needs,
+        queue,
+        requested,
+        models,
+        rdma,
+        cloud,
+        drivers=min(assumed) if len(assumed) == 1 else (),
+        taints=tuple(taint for taint, pods in refused.items() if pods),
+    )
 
 
 def _rdma(machine: InstanceType) -> tuple[str, int]:

@@ -36,8 +36,7 @@ def missing_volumes(asked: Situation) -> Iterator[Change]:
     found, tried = [], _tried(asked)
     if claims:
         edit = on_pods(asked.keys, lambda pod: _without_volumes(pod, _claims_missing(pod, asked.snapshot)))
-        subject = f"pod {asked.pod.key}"
-        found.append(Change.of(ChangeKind.ADD_VOLUME_CLAIMS, subject, edit, claims=claims, tried=tried))
+        found.append(Change.of(ChangeKind.ADD_VOLUME_CLAIMS, asked.subject, edit, claims=claims, tried=tried))
     if missing:
         edit = on_pods(asked.keys, lambda pod: _without_volumes(pod, _classes_missing(pod, asked.snapshot)))
         modes = {mode for key in missing for mode in asked.snapshot.volume_claims[key].access_modes}

@@ -182,8 +182,8 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_network(advice)}{_example_of_class(advice)}{_needed(advice.result)}{_of_kueue(advice.result)}"
-        f"{_unfit(advice.result)}{_otherwise(advice)}"
+        f"{_network(advice)}{_example_of_class(advice)}{_of_parts(advice)}{_needed(advice.result)}"
+        f"{_of_kueue(advice.result)}{_unfit(advice.result)}{_otherwise(advice)}"
         for advice in found
     ]
 
@@ -215,6 +215,22 @@ def _network(advice: Advice) -> str:
     if not any(network_card(str(name)) for part in parts for name in _texts(part, "resources")):
         return ""
     return "".join(f"; {_rdma_text(name, kind, count)}" for name, kind, count in advice.result.rdma)
+
+
+def _of_parts(advice: Advice) -> str:
+    """What the nodes of pods with claims of MIG parts run, if no pool says so, and the tolerations that GKE gives only
+    to pods that request the whole resource."""
+    kinds = {part.kind for part in advice.change.parts or (advice.change,)}
+    if ChangeKind.CLAIM_PARTS not in kinds:
+        return ""
+    drivers = advice.result.drivers if ChangeKind.SET_DRIVERS not in kinds else ()
+    run = f"; its nodes run [{', '.join(drivers)}], spec.drivers.profiles of a CapacityPool" if drivers else ""
+    tolerated = (
+        f"; tolerate {{key: {taint.key}, operator: Exists, effect: {taint.effect}}} as well: GKE gives its node pools "
+        f"this taint, and adds the toleration to pods that request {taint.key}, not to pods with claims"
+        for taint in advice.result.taints
+    )
+    return f"{run}{''.join(tolerated)}"
 
 
 def _rdma_text(machine: str, kind: str, count: int) -> str:

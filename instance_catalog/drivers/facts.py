@@ -140,6 +140,11 @@ class MigProfile:
     guess: bool = False
     takes: FrozenMap[str, int] = field(default_factory=FrozenMap)  # of the table's shared engines
 
+    @property
+    def plain_name(self) -> str:
+        """As resources and the layouts of nvidia-mig-parted write it: 1g.5gb.me for 1g.5gb+me."""
+        return self.name.replace("+", ".")
+
 
 @dataclass(frozen=True, slots=True)
 class MigTable:

@@ -19,7 +19,7 @@ from instance_catalog.types.instance_type import InstanceType, Vendor
 EFA: Final = "vpc.amazonaws.com/efa"
 TPU: Final = "google.com/tpu"
 MIG_CLASS: Final = "mig.nvidia.com"
-# NVIDIA/k8s-device-plugin 4caff14, internal/rm/rm.go: "mig-" and the profile's name.
+# NVIDIA/k8s-device-plugin 4caff14, internal/rm/rm.go: "mig-" and the profile's name, with a dot for its plus.
 _MIG_RESOURCES: Final = "nvidia.com/mig-"
 
 
@@ -57,10 +57,15 @@ def is_plugin_resource(resource: str) -> bool:
 
 
 def mig_profile(resource: str) -> str:
-    """The MIG profile whose devices the resource counts: "1g.5gb" of nvidia.com/mig-1g.5gb; "" for other resources and
-    profiles that no known GPU has."""
+    """The MIG profile whose devices the resource counts: "1g.5gb" of nvidia.com/mig-1g.5gb and "1g.5gb+me" of
+    nvidia.com/mig-1g.5gb.me; "" for other resources and profiles that no known GPU has."""
     profile = resource.removeprefix(_MIG_RESOURCES)
-    return profile if profile != resource and profile in _mig_profiles() else ""
+    return _mig_profiles().get(profile, "") if profile != resource else ""
+
+
+def mig_layout(resource: str) -> str:
+    """The layout of nvidia-mig-parted that fills a GPU with such devices."""
+    return f"all-{resource.removeprefix(_MIG_RESOURCES)}"
 
 
 def mig_condition(resource: str) -> str:
@@ -69,8 +74,9 @@ def mig_condition(resource: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _mig_profiles() -> frozenset[str]:
-    return frozenset(profile.name for table in mig_tables().values() for profile in table.profiles)
+def _mig_profiles() -> dict[str, str]:
+    """The names of profiles by those without a plus."""
+    return {profile.plain_name: profile.name for table in mig_tables().values() for profile in table.profiles}
 
 
 @lru_cache(maxsize=1024)

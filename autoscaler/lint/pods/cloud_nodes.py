@@ -3,11 +3,11 @@ devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.required import field_of
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
@@ -61,13 +61,7 @@ def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
     admission plugin gives the toleration to pods that request the resource; a claim gives none. A CapacityPool says
     which taints its nodes have, so this is of plans without one."""
     pods = {pod.key: pod for pod in snapshot.pods if pod.claims and not pod.bound}
-    found: dict[Taint, dict[str, Pod]] = {}
-    for node in plan.launches:
-        machine = catalog.types.get(node.offering.instance_type)
-        taint = _taint_of(machine.cloud, machine.accelerator.vendor) if machine and machine.accelerator else None
-        if taint is not None:
-            found.setdefault(taint, {}).update(_refused(pods, node.pods, taint))
-    for taint, refused in found.items():
+    for taint, refused in refused_by_taints(pods, plan.launches, catalog).items():
         if refused:
             first, *_ = refused.values()
             yield surprise(
@@ -80,6 +74,19 @@ def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
                 "taint in spec.taints of a CapacityPool",
                 first.origin,
             )
+
+
+def refused_by_taints(
+    pods: Mapping[str, Pod], launches: Iterable[PlannedNode], catalog: Catalog
+) -> dict[Taint, dict[str, Pod]]:
+    """By taint that a cloud adds to the nodes: those of these pods that it keeps from there, by key."""
+    found: dict[Taint, dict[str, Pod]] = {}
+    for node in launches:
+        machine = catalog.types.get(node.offering.instance_type)
+        taint = _taint_of(machine.cloud, machine.accelerator.vendor) if machine and machine.accelerator else None
+        if taint is not None:
+            found.setdefault(taint, {}).update(_refused(pods, node.pods, taint))
+    return found
 
 
 def _taint_of(cloud: str, vendor: str) -> Taint | None:

@@ -136,7 +136,7 @@ def layouts(table: MigTable) -> FrozenMap[str, FrozenMap[str, int]]:
     all-<profile> fills the GPU with one profile, all-balanced mixes sizes (NVIDIA/mig-parted v0.15.0
     deployments/systemd/config-default.yaml).
     """
-    full = {f"all-{p.name.replace('+', '.')}": FrozenMap({p.kind: _most(table, p)}) for p in table.profiles}
+    full = {f"all-{p.plain_name}": FrozenMap({p.kind: _most(table, p)}) for p in table.profiles}
     return FrozenMap({**full, "all-balanced": table.balanced})
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from autoscaler.advice.advise import advise
 from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
 from autoscaler.model.capacity import CapacityPool
@@ -17,6 +19,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
 from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, pod, snapshot
 
@@ -47,6 +50,7 @@ def test_the_claim_of_the_same_parts_is_tried() -> None:
 
 def test_copies_get_a_claim_each() -> None:
     found = advice(*(asking(f"p-{number}", count=4) for number in range(2)))
+    assert found[0].startswith(f"pod default/p-0 and 1 more: {CLAIM.replace('(2 with', '(4 with')}")
     assert "→ 1 × a2-highgpu-2g (on-demand)" in found[0]
 
 
@@ -57,6 +61,40 @@ def test_the_pool_gets_the_drivers_that_divide_its_gpus() -> None:
     assert "set spec.drivers.profiles to [nvidia:mig=all-1g.5gb, dranet] → 1 × a2-" in found
     (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=("nvidia:mig=all-1g.5gb",))])
     assert "spec.drivers" not in found
+
+
+def test_what_the_next_plan_would_ask_for_is_said_at_once() -> None:
+    """The drivers that a plan without pools assumes, and the toleration that GKE no longer adds."""
+    (found,) = advice(asking())
+    assert "; its nodes run [nvidia:mig=all-1g.5gb, compute-domain], spec.drivers.profiles of a CapacityPool" in found
+    assert "; tolerate {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule} as well: GKE gives its node" in found
+    (found,) = advice(asking(tolerations=(Toleration("nvidia.com/gpu", "Exists"),)))
+    assert "; tolerate" not in found
+    (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=())])
+    assert "its nodes run" not in found
+
+
+def test_a_profile_with_media_engines_has_a_dot_in_the_resource() -> None:
+    (found,) = advice(asking(resource=f"{SMALL}.me", count=1), pools=[CapacityPool("gpu", drivers=())])
+    assert '.profile == "1g.5gb+me") instead of' in found
+    assert "[nvidia:mig=all-1g.5gb.me, compute-domain] → 1 × a2-highgpu-1g" in found
+
+
+def test_a_pool_for_parts_of_several_kinds_has_the_layout_that_mixes_them() -> None:
+    both = asking()
+    requests = both.containers[0].requests.with_items({LARGE: Quantity.of(1)})
+    both = replace(both, containers=(replace(both.containers[0], requests=requests),))
+    (found,) = advice(both, pools=[CapacityPool("gpu", drivers=())])
+    assert "[nvidia:mig=all-balanced, compute-domain] → 1 × a2-highgpu-1g" in found
+
+
+@pytest.mark.parametrize("pools", [(), (CapacityPool("gpu", drivers=()),)])
+def test_the_product_that_the_pod_selects_besides_is_in_the_change(pools: Sequence[CapacityPool]) -> None:
+    selector = FrozenMap({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"})
+    (found,) = advice(asking(node_selector=selector), pools=pools)
+    assert CLAIM in found
+    assert "require foreslice.dev/accelerator In [nvidia-a100-40gb] instead of nvidia.com/gpu.product" in found
+    assert "→ 1 × a2-highgpu-1g" in found
 
 
 def test_what_else_the_pod_selects_is_in_the_change() -> None:

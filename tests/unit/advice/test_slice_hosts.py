@@ -46,7 +46,7 @@ def test_a_topology_that_the_generation_lacks_becomes_one_of_as_many_chips() -> 
     given, catalog = snapshot(hosts, pools=pools, from_files=True), load_catalog()
     found = advise(hosts[0], given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
     assert advice_lines(found)[0].startswith(
-        "pod default/p-0: write 2x2x4 instead of 4x4 for cloud.google.com/gke-tpu-topology → 4 × ct5p-hightpu-4t"
+        "pod default/p-0 and 3 more: write 2x2x4 instead of 4x4 for cloud.google.com/gke-tpu-topology → 4 × ct5p-high"
     )
     assert not [
         change for one in found for change in (one.change.parts or (one.change,)) if "value" not in change.detail
