@@ -38,6 +38,7 @@ def refusals(
         *_second_domains(allocations, node, claims),
         *_second_values(allocations, node, devices, claims),
         *_refused_configs(allocations, node, claims),
+        *_without_domain(allocations, claims),
     )
 
 
@@ -113,6 +114,23 @@ def _refused_configs(
                 yield Reason.of(
                     Code.PREPARE_REFUSED, Subject("claim", key), driver=config.driver, strategy=chosen, gate=gate
                 )
+
+
+def _without_domain(allocations: Mapping[str, Allocation], claims: Mapping[str, ResourceClaim]) -> Iterator[Reason]:
+    """Claims of the driver's own class for IMEX channels that name no ComputeDomain: the driver takes its default
+    configuration for them, which has no domainID, and finds that invalid (dra-driver-nvidia-gpu 0807eed,
+    getConfigResultsMap in device_state.go). Another class may have a configuration of its own, which is not read.
+    """
+    for key, allocation in allocations.items():
+        claim = claims.get(key)
+        asked = {request.device_class for request in claim.exact_requests} if claim else set()
+        used = opaque.CHANNEL_CLASS in asked and opaque.CHANNEL_DRIVER in _by_driver(allocation)
+        if used and not _domain(claim, opaque.CHANNEL_DRIVER):
+            problem = (
+                "no configuration names a ComputeDomain (domainID); instead of the template or claim, create a "
+                "ComputeDomain with its name in spec.channel.resourceClaimTemplate"
+            )
+            yield Reason.of(Code.PREPARE_REFUSED, Subject("claim", key), driver=opaque.CHANNEL_DRIVER, problem=problem)
 
 
 def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:

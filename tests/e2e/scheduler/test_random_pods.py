@@ -42,6 +42,19 @@ CLASSES: Final = {
 }
 
 
+# kube-scheduler would place a claim for a channel without a ComputeDomain, which the driver refuses.
+OF_A_DOMAIN: Final[Json] = {
+    "opaque": {
+        "driver": "compute-domain.nvidia.com",
+        "parameters": {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "ComputeDomainChannelConfig",
+            "domainID": "one",
+        },
+    }
+}
+
+
 def selectors(random: Random, device: Device) -> list[str]:
     """Selectors over what a GPU or a part of one publishes; most of them hold for `device`."""
     of = device.attributes
@@ -83,9 +96,10 @@ def claim_spec(random: Random, at: Machine) -> Json:
     shape = random.choice(("one", "one", "one", "two", "matched", "matched", "choice"))
     if shape == "choice":
         subrequests = [{"name": name, **request(random, name, devices, classes)["exactly"]} for name in ("x", "y", "z")]
-        return {"devices": {"requests": [{"name": "a", "firstAvailable": subrequests}]}}
+        return {"devices": {"requests": [{"name": "a", "firstAvailable": subrequests}], "config": [OF_A_DOMAIN]}}
     names = "a" if shape == "one" else "ab"
-    spec: Json = {"devices": {"requests": [request(random, name, devices, classes) for name in names]}}
+    requests = [request(random, name, devices, classes) for name in names]
+    spec: Json = {"devices": {"requests": requests, "config": [OF_A_DOMAIN]}}
     if shape == "matched":
         attribute = random.choice(("gpu.nvidia.com/parentUUID", "resource.kubernetes.io/pcieRoot"))
         spec["devices"]["constraints"] = [{"matchAttribute": attribute}]

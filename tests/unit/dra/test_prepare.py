@@ -14,8 +14,10 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ClaimConfig, DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
+from autoscaler.report.reasons import texts_of
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.world import World
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.terms import PrepareRules
 from instance_catalog.frozen_map import FrozenMap
@@ -156,6 +158,31 @@ def test_a_node_has_one_memory_mode_of_amd_gpus(claims: list[ResourceClaim], ref
             Code.PREPARE_REFUSED, AMD, "memoryPartition",
         )  # fmt: skip
         assert (reason.detail["value"], reason.detail["other"]) == refused
+
+
+CHANNELS = "compute-domain-default-channel.nvidia.com"
+
+
+@pytest.mark.parametrize(
+    ("device_class", "domain", "refused"),
+    [(CHANNELS, None, True), (CHANNELS, "", True), (CHANNELS, "a", False), ("channels", None, False)],
+    ids=["no configuration", "no domain", "a domain", "a class that may have a configuration"],
+)
+def test_a_channel_needs_a_compute_domain(device_class: str, domain: str | None, refused: bool) -> None:
+    claim = replace(channel_claim("c", domain or ""), requests=(DeviceRequest("r", device_class),))
+    claim = claim if domain is not None else replace(claim, config=())
+    pod = Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),))
+    snapshot = Snapshot(
+        nodes=(Node("n1", allocatable=FrozenMap({"pods": Quantity.parse("10")})),),
+        slices=(ResourceSlice("s", DOMAINS, Pool("n1"), (Device("channel-0"),), NodeReach("n1")),),
+        classes=(DeviceClass(device_class, (Selector(f'device.driver == "{DOMAINS}"'),)),),
+        claims=FrozenMap({claim.key: claim}),
+        pods=(pod,),
+    )
+    found = fit_one(pod, "n1", World.of(snapshot))
+    assert isinstance(found, DoesNotFit) is refused
+    if isinstance(found, DoesNotFit):
+        assert "names a ComputeDomain (domainID)" in texts_of(found.reasons)
 
 
 NVIDIA = "gpu.nvidia.com"
