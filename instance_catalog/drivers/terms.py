@@ -31,6 +31,7 @@ class PrepareRules:
     all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
     one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
     one_value_on_node: str = ""  # attribute in which all devices in use on a node agree
+    configured_device: str = ""  # the device for which a claim needs opaque configuration, which kube-scheduler lacks
 
 
 NOTHING_REFUSED: Final = PrepareRules()
