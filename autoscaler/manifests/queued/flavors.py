@@ -52,7 +52,7 @@ class ResourceGroup:
 class Queues:
     """Kueue's objects: flavors and cluster queues by name, local queues by namespace/name with their cluster queue.
     `checks` are the AdmissionChecks of cluster queues, and `requesting` those that write ProvisioningRequests;
-    `missing` are the queues of workloads that were not given."""
+    `missing` are the queues and flavors of workloads that were not given."""
 
     flavors: dict[str, ResourceFlavor] = field(default_factory=dict)
     cluster_queues: dict[str, tuple[ResourceGroup, ...]] = field(default_factory=dict)
@@ -79,6 +79,7 @@ class Queues:
         queue = f"{pods[0].namespace}/{name}"
         groups = self.cluster_queues.get(self.local_queues.get(queue, ""))
         if groups is not None:
+            self._tell_of_flavors(pods, name, groups, problems)
             return tuple(_admitted(pod, groups, self.flavors) for pod in pods)
         if queue not in self.missing and any(map(_wants_devices, pods)):
             self.missing.add(queue)
@@ -88,6 +89,19 @@ class Queues:
             )
             problems.warn(("metadata", "labels", labels.KUEUE_QUEUE), message, _STEP)
         return pods
+
+    def _tell_of_flavors(
+        self, pods: tuple[Pod, ...], name: str, groups: tuple[ResourceGroup, ...], problems: Problems
+    ) -> None:
+        """Warns of flavors of the queue that were not given: Kueue may assign one of them."""
+        absent = sorted({flavor for group in groups for flavor in group.flavors} - self.flavors.keys() - self.missing)
+        if absent and any(map(_wants_devices, pods)):
+            self.missing.update(absent)
+            message = (
+                f"waits in Kueue's queue {name}, of which ResourceFlavor {', '.join(absent)} is not given: the plan "
+                "takes its pods as admitted without the node labels and tolerations that Kueue adds from it"
+            )
+            problems.warn(("metadata", "labels", labels.KUEUE_QUEUE), message, _STEP)
 
 
 def parse_flavor(raw: object, problems: Problems) -> ResourceFlavor:

@@ -12,9 +12,15 @@ import yaml
 
 from autoscaler.lint.meant_advice import meant_advice
 from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.load import Loaded, load
+from autoscaler.model.capacity import CapacityPool, PodScope, Scope
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from tests.builders import shipped
+from tests.builders import NOW, shipped
 
 V1 = "kueue.x-k8s.io/v1beta2"
 TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoSchedule"}
@@ -79,6 +85,41 @@ def test_a_queue_that_is_not_given_is_named_once(tmp_path: Path) -> None:
     (warning,) = [one for one in found.problems if "which is not given" in one.message]
     assert "queue team" in warning.message
     assert found.ok
+
+
+def test_a_flavor_that_is_not_given_is_named_once(tmp_path: Path) -> None:
+    second = job()
+    second["metadata"] = {**second["metadata"], "name": "again"}
+    found = read(tmp_path, job(), second, *queues(GPUS), flavor("a", kind="a"))
+    (warning,) = [one for one in found.problems if "is not given" in one.message]
+    assert "waits in Kueue's queue team, of which ResourceFlavor b is not given" in warning.message
+    found = read(tmp_path, job(), *queues(GPUS), flavor("a", kind="a"), flavor("b", kind="b"))
+    assert not [one for one in found.problems if "is not given" in one.message]
+
+
+@pytest.mark.parametrize(
+    ("pool_labels", "flavor_labels", "warned"),
+    [
+        ({}, {"kind": "a"}, True),
+        ({"kind": "b"}, {"kind": "a"}, True),
+        ({"kind": "a"}, {"kind": "a"}, False),
+        ({}, {"node.kubernetes.io/instance-type": "g6.48xlarge"}, False),  # its own warning
+    ],
+)
+def test_a_label_of_a_flavor_that_no_node_has_is_named(
+    pool_labels: dict[str, str], flavor_labels: dict[str, str], warned: bool, tmp_path: Path
+) -> None:
+    second = job()
+    second["metadata"] = {**second["metadata"], "name": "again"}
+    alone = (["nvidia.com/gpu"], ["a"])
+    given = read(tmp_path, job(), second, *queues(alone), flavor("a", **flavor_labels)).snapshot
+    pool = CapacityPool("gpu", labels=FrozenMap(pool_labels), scope=Scope(pods=PodScope.ALL))
+    given, catalog = replace(given, pools=(pool,)), shipped("g6.xlarge")
+    plan = plan_for(given, catalog, Policy(considered=100), NOW)
+    found = [one for one in supply_advice(given, plan, catalog) if "ResourceFlavor" in one.message]
+    assert [one.subject for one in found] == (["Pod default/again-0"] if warned else [])
+    assert all("kind=a from spec.nodeLabels of ResourceFlavor a when Kueue" in one.message for one in found)
+    assert all("(and 1 more)" in one.message for one in found)
 
 
 def test_a_flavor_of_an_ordinary_pod_is_no_news(tmp_path: Path) -> None:
