@@ -42,6 +42,7 @@ _KUSTOMIZE: Final = "kustomize.config.k8s.io"
 SKIP: Final = "--skip-unknown"
 _OR_SKIP: Final = re.compile(rf", or pass {SKIP}[^,;]*")
 _MOST_ASKED: Final = 3
+_DEEPEST: Final = 40  # pod templates stand some ten levels deep; JSON may nest as deep as Python's stack
 _MADE: Final = (
     "give what its controller makes (kubectl get pods -o yaml) or, before it runs, a Deployment whose pods ask for the "
     "same"
@@ -263,7 +264,7 @@ def _devices(value: object, path: Path) -> Iterator[tuple[Path, str, object]]:
     for key, part in parts:
         if key == "limits" and isinstance(part, dict):
             yield from ((path, name, amount) for name, amount in part.items() if "/" in name)
-        else:
+        elif len(path) < _DEEPEST:
             yield from _devices(part, (*path, key))
 
 
