@@ -161,11 +161,7 @@ def plan(
     given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
     _print_copies(loaded, decide, output)
-    if (
-        found.plan.left_out
-        or (strict and (given.incomplete or given.skipped or _falls_short(found.plan)))
-        or _all_skipped(found, given)
-    ):
+    if found.plan.left_out or _all_skipped(found, given) or (strict and _falls_short(found.plan, given)):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -191,9 +187,11 @@ def _all_skipped(found: Decided, given: Given) -> bool:
     return bool(given.skipped) and not found.snapshot.pods
 
 
-def _falls_short(decided: Plan) -> bool:
-    """True if pods are ignored, or placed where they do not work."""
-    return bool(decided.outside) or any("not_working" in warning.detail for warning in decided.warnings)
+def _falls_short(decided: Plan, given: Given) -> bool:
+    """True if pods are ignored, or placed where they do not work, or objects look like patches or are left out."""
+    return bool(decided.outside or given.incomplete or given.skipped) or any(
+        "not_working" in warning.detail for warning in decided.warnings
+    )
 
 
 def _read_files(

@@ -120,8 +120,7 @@ def classify(
         return None
     version, name = header(value)
     if not version or not name:
-        other = _other_file(document.file, value)
-        if other:
+        if other := _other_file(document.file, value):
             problems.warn((), f"ignored: {other}")
         else:
             report(*_headless(version, name))
@@ -147,8 +146,7 @@ def classify(
     if reason is None:
         report(*_unknown(version, name, value))
         return None
-    if left := no_longer_served(version, name):
-        problems.warn(("apiVersion",), _not_served(version, name), left.step)
+    _warn_if_removed(version, name, problems)
     if (group, name) != ("", "ConfigMap") or not warn_of_manifests(Fields(value), problems):
         _ignore(value, reason, problems)
     return None
@@ -157,6 +155,11 @@ def classify(
 def _skipping(problems: Problems, path: Path, message: str, step: str) -> None:
     """A warning instead of an error, for someone who has passed --skip-unknown already."""
     problems.warn(path, message, _OR_SKIP.sub("", step))
+
+
+def _warn_if_removed(version: str, name: str, problems: Problems) -> None:
+    if left := no_longer_served(version, name):
+        problems.warn(("apiVersion",), _not_served(version, name), left.step)
 
 
 def _not_served(version: str, name: str) -> str:

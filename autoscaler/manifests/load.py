@@ -137,7 +137,6 @@ def load(
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = [found for found in classified if isinstance(found, Diagnostic)]
-    skipped = tuple(found.name for found in classified if isinstance(found, _Skipped))
     manifests = ManifestSet()
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
@@ -163,7 +162,7 @@ def load(
         documents=tuple(found.document for found in objects),
         overlays=tuple(manifests.overlays),
         node_templates=tuple(manifests.node_templates),
-        skipped=skipped,
+        skipped=tuple(found.name for found in classified if isinstance(found, _Skipped)),
     )
 
 
