@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -12,6 +12,11 @@ from instance_catalog.dataclass import field as declared
 
 Path: TypeAlias = tuple[str | int, ...]
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def all_of(words: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def and_more(found: Sized) -> str:

@@ -124,14 +124,14 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    """True if the next obstacle is worth a plan. A resource that nobody knows lacks a DeviceClass, and one that no
+    """True if the next obstacle is worth a plan. A resource that nobody hands out lacks a DeviceClass, and one that no
     machine has lacks a machine: that was said. What asks for no device needs none of these nodes."""
     codes = {reason.code: reason for reason in entry.reasons}
     if Code.OUT_OF_SCOPE not in codes:
         return Code.OTHER_SCHEDULER in codes
     detail = codes[Code.OUT_OF_SCOPE].detail
     asked = () if "clouds" in detail else detail.get("resources", ())
-    return isinstance(asked, tuple) and bool(asked) and all(map(is_plugin_resource, asked))
+    return isinstance(asked, tuple) and bool(asked) and ("by" in detail or all(map(is_plugin_resource, asked)))
 
 
 def _serving(pool: CapacityPool, schedulers: frozenset[str]) -> CapacityPool:

@@ -117,7 +117,7 @@ def ask_type(
     return TypeAnswer(
         pod.key,
         instance_type,
-        tuple(_pools(instance_type, snapshot, only, policy, now)),
+        tuple(_pools(instance_type, snapshot, only, policy, now, considered)),
         considered,
         tuple(_devices(instance_type, pod, snapshot, considered)),
         launch,
@@ -133,7 +133,12 @@ def _fate(pod: Pod, plan: Plan) -> tuple[OfferingRef | None, Placement | None]:
 
 
 def _pools(
-    instance_type: InstanceType, snapshot: Snapshot, only: Catalog, policy: Policy, now: datetime
+    instance_type: InstanceType,
+    snapshot: Snapshot,
+    only: Catalog,
+    policy: Policy,
+    now: datetime,
+    considered: tuple[Considered, ...],
 ) -> Iterator[PoolAnswer]:
     found = every_candidate(snapshot, only, policy, now=now)
     sold = tuple(kind.value for kind in instance_type.capacity_types)
@@ -142,7 +147,9 @@ def _pools(
         bought = tuple(kind for kind in sold if kind in (policy.where.capacity_types or pool.capacity_types))
         refused = [refusals(candidate) for candidate in own]
         always = () if not refused or not all(refused) else min(refused, key=len)
-        yield PoolAnswer(pool.name, pool.implicit, sold, bought, always, drivers=bool(own) or not bought)
+        # A plan knows what the pod asks of device plugins, so it may offer the type without any driver.
+        offered = bool(own) or any(entry.pool == pool.name for entry in considered)
+        yield PoolAnswer(pool.name, pool.implicit, sold, bought, always, drivers=offered or not bought)
 
 
 def _considered(

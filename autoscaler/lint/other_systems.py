@@ -43,7 +43,7 @@ from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_g
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic, Path, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, all_of, and_more
 from instance_catalog.drivers.device_plugins import other_device, retired
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -210,7 +210,7 @@ def _beyond_machines(pod: Pod, having: Callable[[str], Mapping[str, Quantity]]) 
 def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     asked, resource, name = found.split()
     card = catalog.types[name].accelerator
-    clouds = " and ".join(sorted({one.cloud for one in catalog}))
+    clouds = all_of(sorted({one.cloud for one in catalog}))
     return (
         ("spec", "containers", "resources"),
         f"asks for {asked} {resource}{{rest}}, and of the instance types that it admits {name} has most: "

@@ -24,10 +24,12 @@ from autoscaler.planning.supply.drivers import handed_out
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import all_of
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import (
     MIG_CLASS,
+    is_plugin_resource,
     mig_condition,
     mig_profile,
     plugin_of,
@@ -125,19 +127,30 @@ def _missing_plugins(candidate: Candidate, pods: tuple[Pod, ...], snapshot: Snap
 
 def without_machines(outside: Sequence[LeftOut], catalog: Catalog, snapshot: Snapshot) -> tuple[LeftOut, ...]:
     """The ignored pods; for those whose devices no instance type or node has, the clouds, and for MIG parts the claim
-    that asks for the same: no scope of a pool changes that."""
+    that asks for the same: no scope of a pool changes that. For those whose devices only a vendor's own plugin hands
+    out, an instance type that has them."""
     asked = {name for entry in outside for reason in entry.reasons for name in _by_plugin(reason)}
-    lacking = {name for name in asked if _counted(name) or undescribed_device(name) or mig_profile(name)}
-    if not lacking:
+    if not asked:
         return tuple(outside)
-    lacking -= {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
-    lacking -= {name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
+    having = {name: one.name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
+    lacking = {name for name in asked if _counted(name) or undescribed_device(name) or mig_profile(name)}
+    lacking -= {*having, *(name for one in catalog for name in one.allocatable)}
     lacking -= {name for node in snapshot.nodes for name in node.allocatable}
-    clouds = " and ".join(sorted({one.cloud for one in catalog}))
+    clouds = all_of(sorted({one.cloud for one in catalog}))
     return tuple(
-        replace(entry, reasons=tuple(_nowhere(reason, lacking, clouds) for reason in entry.reasons))
+        replace(entry, reasons=tuple(_handed_out(_nowhere(r, lacking, clouds), having) for r in entry.reasons))
         for entry in outside
     )
+
+
+def _handed_out(reason: Reason, having: Mapping[str, str]) -> Reason:
+    """The reason with the instance type whose device plugin hands out what the pod asks for, if the plugin is not
+    known by itself."""
+    asked = _by_plugin(reason)
+    own = next((having[name] for name in asked if name in having and not is_plugin_resource(name)), "")
+    if not own or "by" in reason.detail or not all(name in having or is_plugin_resource(name) for name in asked):
+        return reason
+    return replace(reason, detail=reason.detail.with_items({"by": f"device plugins of instance type {own}"}))
 
 
 def _by_plugin(reason: Reason) -> tuple[str, ...]:

@@ -135,9 +135,8 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
     order = tuple(ConsideredOutcome)
     for (outcome, why), entries in sorted(groups.items(), key=lambda g: (order.index(g[0][0]), -len(g[1]))):
         best = entries[0]
-        about = (
-            f"{best.offering.capacity_type} {_hourly(best.offering.usd_per_hour)}, drivers {', '.join(best.drivers)}"
-        )
+        drivers = ", ".join(best.drivers) or "none"
+        about = f"{best.offering.capacity_type} {_hourly(best.offering.usd_per_hour)}, drivers {drivers}"
         more = "" if len(entries) == 1 else f" and {counted(len(entries) - 1, 'more offering')}"
         reason = f"{', but' if outcome is ConsideredOutcome.FITS else ':'} {why}" if why else ""
         yield {

@@ -19,13 +19,15 @@ from instance_catalog.types.instance_type import InstanceType, Vendor
 EFA: Final = "vpc.amazonaws.com/efa"
 TPU: Final = "google.com/tpu"
 MIG_CLASS: Final = "mig.nvidia.com"
+NO_DRIVER: Final = ""  # in place of the driver of devices that only a vendor's own device plugin is known to hand out
 # NVIDIA/k8s-device-plugin 4caff14, internal/rm/rm.go: "mig-" and the profile's name, with a dot for its plus.
 _MIG_RESOURCES: Final = "nvidia.com/mig-"
 
 
 @lru_cache(maxsize=1024)
 def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[str, Quantity]]:
-    """By driver: resource and amount."""
+    """By driver: resource and amount. Those of no known driver are under NO_DRIVER: only an entry of a type names them,
+    also as measured (allocatable)."""
     found: dict[str, Quantity] = {}
     efa = len(instance_type.cards("efa"))
     if efa:
@@ -38,9 +40,11 @@ def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[st
         for resource, parts in _parts(accelerator.model):
             found[resource] = Quantity.of(instance_type.device_count * parts)
     found |= instance_type.extended_resources
+    measured = ((name, amount) for name, amount in instance_type.allocatable.items() if "/" in name and amount.sign > 0)
+    found |= {name: amount for name, amount in measured if not is_plugin_resource(name)}
     by_driver: dict[str, dict[str, Quantity]] = {}
     for resource, amount in found.items():
-        driver = next((p.driver for p in device_plugins() if resource.startswith(p.resource_prefixes)), "")
+        driver = next((p.driver for p in device_plugins() if resource.startswith(p.resource_prefixes)), NO_DRIVER)
         by_driver.setdefault(driver, {})[resource] = amount
     return FrozenMap({driver: FrozenMap(amounts) for driver, amounts in by_driver.items()})
 
@@ -54,6 +58,14 @@ def _parts(model: str) -> Iterator[tuple[str, int]]:
 def is_plugin_resource(resource: str) -> bool:
     """True if a known device plugin offers the extended resource; nvidia.com/gpumem is no nvidia.com/gpu."""
     return plugin_of(resource) is not None
+
+
+def driver_of_plugin(resource: str) -> str | None:
+    """The driver whose devices a device plugin hands out as this resource; None for a resource of no device."""
+    if "/" not in resource:
+        return None
+    plugin = plugin_of(resource)
+    return plugin.driver if plugin else NO_DRIVER
 
 
 def mig_profile(resource: str) -> str:

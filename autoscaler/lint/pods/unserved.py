@@ -8,7 +8,7 @@ from typing import Final
 from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import requested_resources
-from instance_catalog.diagnostic import Path
+from instance_catalog.diagnostic import Path, all_of
 from instance_catalog.drivers.device_plugins import network_card, other_device, retired, shared_gpu_resources
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity
@@ -75,7 +75,7 @@ def _with_article(device: str) -> str:
 
 def _to_have_it(names: list[str], catalog: Catalog) -> str:
     if undescribed_device(names[0]):
-        clouds = " and ".join(sorted({one.cloud for one in catalog}))
+        clouds = all_of(sorted({one.cloud for one in catalog}))
         return (
             f"no machine of {clouds} replaces it: leave such pods to existing nodes, and give these with -f, and "
             "their ResourceSlices if a DRA driver publishes the devices, to see whether the pods fit"

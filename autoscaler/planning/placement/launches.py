@@ -36,7 +36,7 @@ from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import for_node
-from instance_catalog.prediction.device_plugins import is_plugin_resource, plugin_of
+from instance_catalog.prediction.device_plugins import driver_of_plugin, plugin_of
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 
@@ -275,7 +275,7 @@ def _handed_out(candidate: Candidate, node: Node, placed: Sequence[Placed]) -> I
     used: dict[str, int] = {}
     for requests in (pod_requests(pod) for entry in placed for pod in entry.bundle.pods):
         for resource, amount in requests.items():
-            if amount and resource in node.allocatable and is_plugin_resource(resource):
+            if amount and resource in node.allocatable and driver_of_plugin(resource) is not None:
                 used[resource] = used.get(resource, 0) + amount
     for resource, amount in sorted(used.items()):
         plugin = plugin_of(resource)

@@ -39,7 +39,7 @@ from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
-from instance_catalog.prediction.device_plugins import plugin_of
+from instance_catalog.prediction.device_plugins import driver_of_plugin
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import zone_labels
 from instance_catalog.types.instance_type import CapacityType
@@ -346,7 +346,7 @@ def named_plugins(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
     pods = (pod for c in classes for pod in c.sample.pods if not (assumes and network_card_alone(pod)))
     asked = {resource for pod in pods for resource in requested_resources(pod)}
     asked -= served_resources(snapshot) if assumes else frozenset()
-    return frozenset(plugin.driver for resource in asked if (plugin := plugin_of(resource)) is not None)
+    return frozenset(driver for resource in asked if (driver := driver_of_plugin(resource)) is not None)
 
 
 def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:

@@ -25,7 +25,7 @@ from instance_catalog.drivers.profile import (
     with_gates,
 )
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.prediction.device_plugins import plugin_resources
+from instance_catalog.prediction.device_plugins import NO_DRIVER, plugin_resources
 from instance_catalog.prediction.predict import expected_unasked, unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets, slice_variants, with_drivers
 from instance_catalog.types.instance_type import InstanceType
@@ -95,9 +95,10 @@ def driver_sets(
 
     `plugged` are drivers whose devices a device plugin of the cluster provides, and drivers whose devices the demand
     requests from a plugin. A type with such devices, and without devices of a running driver, is offered as if no
-    driver ran. A type whose devices no driver is known to publish is offered without drivers. With `instead`, and in
-    implicit pools, a type with assumed drivers is also offered without the drivers whose devices the demand requests
-    from a plugin: a device is provided by one of both.
+    driver ran. A type whose devices no driver is known to publish is offered without drivers, as is one with devices
+    that the demand requests from a vendor's own plugin (NO_DRIVER), where no running driver has any on it. With
+    `instead`, and in implicit pools, a type with assumed drivers is also offered without the drivers whose devices the
+    demand requests from a plugin: a device is provided by one of both.
 
     If the demand needs IMEX channels (`linked`), implicit pools have them only on machines with multi-node NVLink:
     elsewhere no container gets one.
@@ -109,7 +110,7 @@ def driver_sets(
     if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
-            return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
+            return _beside_running(there, instance_type, plugged[1])
     variants = _variants(instance_type, kubernetes, pool, linked=linked)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
     if not variants and not instance_type.slice_topologies and by_plugin:
@@ -128,6 +129,14 @@ def driver_sets(
         return (*assumed, *sliced, *gated)
     every = (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
+
+
+def _beside_running(
+    there: DriverSet, instance_type: InstanceType, requested: AbstractSet[str]
+) -> tuple[DriverSet, ...]:
+    """What a node of the type runs in a cluster of which drivers are known, `there` those with devices on it."""
+    own_plugin = NO_DRIVER in requested & plugin_resources(instance_type).keys()
+    return (there,) if (there.profiles or own_plugin) and unpredictable(instance_type, there) is None else ()
 
 
 def _variants(

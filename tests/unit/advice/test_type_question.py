@@ -6,19 +6,22 @@ from decimal import Decimal
 from typing import Any
 
 from autoscaler.advice.type_question import TypeAnswer, ask_type
-from autoscaler.model.capacity import CapacityPool, Limits
+from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
 from autoscaler.model.device_class import Selector
+from autoscaler.model.pod import Container
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.type_answer import type_answer_document, type_answer_lines
 from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import CATALOG, NAMELESS, NOW, claim, gpus, machine, pod, shipped, snapshot
+from tests.builders import CATALOG, NAMELESS, NOW, SMALL, claim, gpus, machine, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0'
 
@@ -116,3 +119,13 @@ def test_every_offering_is_counted_once() -> None:
     places = [(e.pool, e.drivers, e.offering) for e in found.considered]
     assert len(places) == len(set(places))
     assert len(asked(replace(one(), pods=one().pods), "s1").considered) == 1
+
+
+def test_a_type_whose_devices_only_a_vendors_plugin_hands_out_is_offered_without_drivers() -> None:
+    wants = FrozenMap({"gpu.intel.com/i915": Quantity.of(1)})
+    flex = replace(machine("flex", SMALL, 1, "1"), accelerator=None, extended_resources=wants)
+    pool = CapacityPool("team", scope=Scope(pods=PodScope.ALL), limits=Limits(nodes=3))
+    state = snapshot([replace(pod("p"), containers=(Container("main", wants),))], pools=(pool,))
+    found = text(state, "flex", catalog=Catalog.of([flex]))
+    assert "pool team: offered as " in found
+    assert "drivers none)" in found
