@@ -72,6 +72,24 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, asked_of_hami, hami_told)
     yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
     yield from _parts_of_gpus(snapshot)
+    yield from device_advice(snapshot, catalog, plan)
+    there = known_nodes(snapshot)
+    yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
+    yield from _of_first(snapshot, _path_of_node, _path)
+    yield from _gpudirect_advice(snapshot, unbought)
+    yield from _of_first(snapshot, _in_queue, _queued)
+    here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in other_clouds(snapshot, catalog)))
+    yield from _of_first(
+        here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
+    )
+    for key in MODEL_KEYS:
+        unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
+        yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
+
+
+def device_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
+    """Devices that pods request and that no machine has, or none has so many, or, in a `plan`, that work on no new
+    machine: nothing else about the pods changes that."""
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))
@@ -87,17 +105,6 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     yield from other_cloud_advice(snapshot, elsewhere, catalog)
-    there = known_nodes(snapshot)
-    yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
-    yield from _of_first(snapshot, _path_of_node, _path)
-    yield from _gpudirect_advice(snapshot, unbought)
-    yield from _of_first(snapshot, _in_queue, _queued)
-    yield from _of_first(
-        here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
-    )
-    for key in MODEL_KEYS:
-        unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
-        yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
 
 
 def _gpudirect_advice(snapshot: Snapshot, unbought: Snapshot) -> Iterator[Diagnostic]:

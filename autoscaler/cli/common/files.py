@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -15,14 +15,18 @@ from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.where import Asked
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
+from autoscaler.kube.fields import Fields
+from autoscaler.lint.other_systems import device_advice
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
+from autoscaler.manifests.references import pods_in
 from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.report.words import counted, counted_kind
 from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
 
@@ -73,10 +77,21 @@ def read_manifests(
     folder, name = known_as
     problems = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}")
+        more = "".join(f"\nwarning: {one.block}" for one in _beside_errors(loaded, directories))
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}{more}")
     if loaded.problems:
         click.echo(problems, err=True)
     return loaded
+
+
+def _beside_errors(loaded: Loaded, directories: Sequence[Path]) -> Iterator[Diagnostic]:
+    """The devices that no machine has, for pods with errors: who corrects these shall not meet that only afterwards.
+
+    Nothing where another object has errors, which might be a node or a DeviceClass with the devices.
+    """
+    of_pods = {one.name for one in loaded.documents if any(pods_in(Fields(one.value)))}
+    if all(problem.subject in of_pods for problem in loaded.errors):
+        yield from device_advice(loaded.snapshot, catalog_of(loaded, directories, now_of(loaded)))
 
 
 def problems_text(loaded: Loaded) -> str:

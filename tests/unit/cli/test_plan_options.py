@@ -256,3 +256,22 @@ def test_what_was_skipped_beside_pods_is_counted(tmp_path: Path, options: tuple[
     found = run("-f", str(tmp_path), "--skip-unknown", *options)
     assert "; 1 object left out by --skip-unknown: see the warnings" in " ".join(found.stdout.split())
     assert found.exit_code == code
+
+
+NODE = """---
+apiVersion: v1
+kind: Node
+metadata: {name: BI-V150}
+"""
+
+
+@pytest.mark.parametrize(("more", "told"), [("", True), (NODE, False)])
+def test_devices_that_no_machine_has_are_told_beside_names_that_the_api_server_refuses(
+    tmp_path: Path, more: str, told: bool
+) -> None:
+    """A node with errors might have the devices."""
+    found = tmp_path / "pod.yaml"
+    found.write_text(POD.replace("name: p", "name: BI-V150").replace("nvidia.com/gpu", "iluvatar.ai/gpu") + more)
+    error = str(run("-f", str(found)).exception)
+    assert "the API server refuses the name 'BI-V150'" in error
+    assert ("asks for iluvatar.ai/gpu, and no instance type in the catalog has a GPU of Iluvatar" in error) is told
