@@ -84,7 +84,7 @@ def lint(
 
 
 def _load(paths: tuple[str, ...], version: str | None, directories: tuple[Path, ...], *, skip_unknown: bool) -> Loaded:
-    loaded = parsed_manifests(paths, version, directories, skip_unknown=skip_unknown)
+    loaded = parsed_manifests(paths, version, directories, skip_unknown=skip_unknown, planned=False)
     if not loaded.documents and loaded.problems:
         raise BadInputError(f"nothing to check\n{problems_text(loaded)}")
     return loaded

@@ -18,6 +18,7 @@ from autoscaler.manifests.merged import merged
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.references import (
+    Uses,
     check_ray_cluster,
     check_references,
     check_use,
@@ -125,13 +126,14 @@ def load(
     strict: bool = False,
     drivers: Iterable[CustomDriver] = (),
     skip_unknown: bool = False,
+    planned: bool = True,
 ) -> Loaded:
     """Everything the files say, as a Snapshot, and everything that is wrong with them.
 
     `paths` are files, directories, or "-" for `stdin`. `profile` overrides the Kubernetes version of a PlanContext in
     the files, whose feature gates count in any case. With `strict`, unknown fields are errors. `drivers` are those that
     the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
-    warnings. Never raises for what is in the files.
+    warnings. Unless they are `planned` for, templates without pods are no problem. Never raises for what is in files.
     """
     read = merged(_documents(paths, stdin))
     classified = list(_classified(read, skip_unknown=skip_unknown))
@@ -141,17 +143,16 @@ def load(
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
     decided = context.profile_over(profile)
-    complete(manifests, decided, tuple(drivers))
-    complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
+    drivers = tuple(drivers)
+    complete(manifests, decided, drivers)
+    # Where something could not be read, it may be what a name leads to.
+    named = used if all(problem.severity is not Severity.ERROR for problem in problems) else set()
     problems += warn_of_betas([found.document for found in objects])
     problems += warn_of_images(found.document for found in objects)
     for found in objects:
         _check_rules(found, objects, decided)
-        # Where something could not be read, it may be what a name leads to.
-        if complete_input and found.key in used:
-            check_references(found.document, manifests, found.problems)
-            check_use(found.document, manifests, found.problems)
-        problems += (found.document.located(problem, strict=strict) for problem in found.problems)
+    _check_names([one for one in objects if one.key in named], Uses(manifests, decided, read, drivers, planned))
+    problems += (one.document.located(problem, strict=strict) for one in objects for problem in one.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         step = "give manifests of pods, or workloads that make pods, and the claims they use"
         problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
@@ -258,6 +259,12 @@ def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
     if owner is None:
         return None
     return owner.api_version.rpartition("/")[0], owner.kind, metadata.namespace, owner.name
+
+
+def _check_names(objects: Iterable[_Object], uses: Uses) -> None:
+    for found in objects:
+        check_references(found.document, uses.manifests, found.problems)
+        check_use(found.document, uses, found.problems)
 
 
 def _check_rules(found: _Object, objects: Sequence[_Object], profile: KubernetesProfile) -> None:

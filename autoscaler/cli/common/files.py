@@ -43,6 +43,7 @@ def parsed_manifests(
     *,
     strict: bool = False,
     skip_unknown: bool = False,
+    planned: bool = True,
 ) -> Loaded:
     """The objects of the files, with their problems. Raises BadInputError for paths and versions that do not exist.
 
@@ -57,6 +58,7 @@ def parsed_manifests(
         strict=strict,
         drivers=described,
         skip_unknown=skip_unknown,
+        planned=planned,
     )
 
 

@@ -259,6 +259,13 @@ def test_all_mistakes_are_found_at_once() -> None:
     ]
 
 
+HAMI = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: hami}
+spec:
+  selectors: [{cel: {expression: 'device.driver == "hami-core-gpu.project-hami.io"'}}]
+"""
 WARNINGS = {
     "an ignored kind": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}",
@@ -273,6 +280,12 @@ WARNINGS = {
         "-:1: VirtualService s: ignored: it has no influence on where pods fit",
     ),
     "a claim nobody uses": (CLAIM, "ResourceClaim gpu: no pod uses this claim, so nothing is planned for it"),
+    "a template nobody uses": (TEMPLATE, "ResourceClaimTemplate gpu: no pod uses this template, so nothing is planned"),
+    "a claim nobody uses, of a driver that is not predicted": (
+        changed(CLAIM, "deviceClassName: gpu.nvidia.com", "deviceClassName: hami") + "---" + HAMI,
+        "so nothing is planned for it; DeviceClass hami selects devices of driver hami-core-gpu.project-hami.io, which "
+        "Foreslice does not predict\n  add the pod that names it, and the ResourceSlices of nodes that run the driver",
+    ),
     "a volume claim that is not there": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
         "there is no PersistentVolumeClaim 'data' in the files\n  add it with its StorageClass, or bound with its "
