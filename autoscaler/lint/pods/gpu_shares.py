@@ -33,8 +33,7 @@ def shared_resource(pod: Pod) -> str:
 def shared_told(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
     system, several = shared_gpu_resources()[names[0]], len(names) > 1
-    drop = f"drop {'them' if several else 'it'} for whole GPUs"
-    whole = f"request {NVIDIA_GPU} instead, for whole GPUs" if shares_counted() & set(names) else drop
+    whole = f"request {NVIDIA_GPU} {'instead' if shares_counted() & set(names) else 'alone'}, for whole GPUs"
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "

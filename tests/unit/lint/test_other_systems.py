@@ -65,6 +65,7 @@ def test_one_node_pool_is_named_where_it_holds_such_a_slice(topology: str, singl
     [
         ("nvidia.com/gpumem", "HAMi"),
         ("volcano.sh/gpu-memory", "Volcano"),
+        ("aliyun.com/gpu-mem", "Alibaba Cloud's gpushare device plugin"),
         ("volcano.sh/vgpu-number", "Volcano"),
         ("example.com/x", ""),
     ],
@@ -73,6 +74,7 @@ def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     found = told(asking(resource), replace(asking(resource), name="q"))
     assert [system in one.message and "(and 1 more)" in one.message for one in found] == ([True] if system else [])
     assert all("docs/examples/mig-parts.yaml" in one.next_step for one in found)
+    assert all("or request nvidia.com/gpu " in one.next_step for one in found)  # to drop a share may leave no GPU
     assert all(f"or run {system}" in one.next_step and "on GPU nodes" in one.next_step for one in found)
 
 
