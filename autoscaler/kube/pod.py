@@ -7,6 +7,7 @@ a misspelled constraint or one of a newer Kubernetes, and without it a plan coul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
@@ -26,7 +27,7 @@ from autoscaler.model.requests import NOTHING, add
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as keys
-from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
 _IGNORED = (
     "automountServiceAccountToken",
@@ -179,6 +180,7 @@ def _parse(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
         ),
         host_paths=_host_paths(spec),
+        memory_volume=_memory_volume(spec),
         csi_drivers=_csi_drivers(spec),
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
         host_network=host_network,
@@ -315,6 +317,17 @@ def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
         elif "ephemeral" in volume:
             found.append(f"{pod_name}-{name}")
     return tuple(found)
+
+
+def _memory_volume(spec: Fields) -> Quantity | None:
+    """The largest sizeLimit of an emptyDir of medium Memory; one that cannot be read decides nothing about places."""
+    found: list[Quantity] = []
+    for volume in (entry.child("emptyDir") for entry in spec.children("volumes")):
+        limit = volume.raw("sizeLimit")
+        if volume.raw("medium") == "Memory" and limit is not None:
+            with suppress(QuantityError):
+                found.append(Quantity.parse(str(limit)))
+    return max(found, default=None)
 
 
 def _host_paths(spec: Fields) -> tuple[str, ...]:

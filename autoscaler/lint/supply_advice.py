@@ -51,6 +51,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     """Of plans with pools only root disks, plugins, what nobody prepares, nodes of clouds themselves, and GPUs of which
     neither pod nor pool says the model: pools say what else the nodes are."""
     yield from _assumed_disk(snapshot, plan, catalog)
+    yield from _memory_volumes(snapshot, plan)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
     yield from made_by_clouds(snapshot)
@@ -86,6 +87,28 @@ def _assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
                 _of_yours(found),
             )
             return
+
+
+def _memory_volumes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
+    """The first pod whose emptyDir of medium Memory may have more than all memory of the new node that it gets:
+    the kubelet takes the least of sizeLimit, the pod's limit and what the node has (KEP-1967, on by default from 1.22).
+    """
+    pods = {pod.key: pod for pod in snapshot.pods if pod.memory_volume is not None}
+    for node in plan.launches if pods else ():
+        free = node.node.allocatable.get("memory")
+        for pod in (pods[key] for key in node.pods if key in pods):
+            if free is not None and pod.memory_volume is not None and pod.memory_volume > free:
+                yield surprise(
+                    f"Pod {pod.key}",
+                    ("spec", "volumes"),
+                    f"has an emptyDir of medium Memory with sizeLimit {pod.memory_volume}, and "
+                    f"{node.offering.instance_type}, which it gets, has {free.int64_value() / 2**30:.1f}Gi of memory "
+                    "for pods: the kubelet makes the volume no larger than that, and what is in it counts as memory of "
+                    "the pod",
+                    "request as much memory as the pod writes there, or lower sizeLimit to what it needs",
+                    pod.origin,
+                )
+                return
 
 
 def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
