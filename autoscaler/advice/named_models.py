@@ -18,9 +18,11 @@ from autoscaler.lint.pods.card_names import (
     ABOUT,
     COUNT,
     COUNTED,
+    OF_GROUPS,
     accelerators_named,
     lacking_model,
     memory_named,
+    names_groups,
     nearest_accelerators,
     products_named,
 )
@@ -48,25 +50,21 @@ _SHORTENED: Final = re.compile(r"([a-z0-9]+)-([a-z])[a-z]+-([0-9]+)[a-z]?")  # g
 _MOST_VALUES: Final = 16  # more are no names of models
 
 # What shows that a label names a group of machines: "p5" alone may be a rack.
-_OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "instance", "machine", "provisioner")
+_OF_GROUPS: Final = (*OF_GROUPS, "instance", "machine")
 
 
 def families_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The families of EC2's instance types, such as inf2, that the name of a group of nodes has in it as a word."""
-    if not _names_groups(key):
+    if not names_groups(key, _OF_GROUPS):
         return ()
     text = value.lower()
     return tuple(f for f in _families(catalog) if re.search(rf"(?<![a-z0-9]){_spelt(f)}(?![a-z0-9])", text))
 
 
-def _names_groups(key: str) -> bool:
-    return any(word in key.lower().replace("_", "-") for word in _OF_GROUPS)
-
-
 def type_shortened(key: str, value: str, catalog: Catalog) -> str:
     """The instance type that the name of a group of nodes has in it as a word, with one letter for the middle part:
     g2s24 for g2-standard-24; nothing if none or several are."""
-    words = set(re.split(r"[^a-z0-9]+", value.lower())) if _names_groups(key) else set()
+    words = set(re.split(r"[^a-z0-9]+", value.lower())) if names_groups(key, _OF_GROUPS) else set()
     short = ((name, _SHORTENED.fullmatch(name)) for name in catalog.types)
     found = [name for name, match in short if match is not None and "".join(match.groups()) in words]
     return found[0] if len(found) == 1 else ""

@@ -11,6 +11,7 @@ from autoscaler.lint.pods.other_cards import card_of_machine, other_card, replac
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import clouds_of_labels
 from instance_catalog.types.instance_type import Accelerator
 
 _WORDS: Final = re.compile(r"[a-z]+[0-9]+[a-z]*|[a-z]+|[0-9]+[a-z]*")
@@ -29,6 +30,14 @@ _OTHERWISE: Final = frozenset({"mig", "no", "non", "not", "shared", "without"})
 ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device", "card")
 
 
+# What shows that a label names a group of nodes, which people call by their accelerators.
+OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "provisioner")
+
+
+def names_groups(key: str, words: Collection[str] = OF_GROUPS) -> bool:
+    return any(word in key.lower().replace("_", "-") for word in words)
+
+
 def whole_cards(catalog: Catalog) -> set[Accelerator]:
     """The accelerators of the catalog without virtual ones."""
     return {one.accelerator for one in catalog if one.accelerator is not None and not one.accelerator.virtual}
@@ -36,16 +45,23 @@ def whole_cards(catalog: Catalog) -> set[Accelerator]:
 
 def accelerators_named(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
     """The catalog's accelerators that the value of a node label names, by key: of one model, and of the memory that
-    the value names. None for what names several models, a part of one, or what a node must not be."""
+    the value names. None for what names several models, a part of one, or what a node must not be. A group of nodes
+    of one cloud has accelerators of that cloud."""
     value = card_of_machine(value)
     words = _words_of(value)
-    if not _about_a_card(key, value):
+    if not (_about_a_card(key, value) or (names_groups(key) and not words & _OTHERWISE)):
         return ()
-    found = {card for card in whole_cards(catalog) if _WORDS.findall(card.model.lower()) and _named(card, words)}
+    found = {card for card in _offered(key, catalog) if _WORDS.findall(card.model.lower()) and _named(card, words)}
     sizes = _sizes(words)
     fitting = [card for card in found if not sizes or not _size_of(card) or _size_of(card) & sizes]
     one_model = len({card.model for card in found}) == 1
     return tuple(sorted(card.key for card in fitting)) if one_model else ()
+
+
+def _offered(key: str, catalog: Catalog) -> set[Accelerator]:
+    clouds = clouds_of_labels((key,)) if names_groups(key) else frozenset[str]()
+    offered = (one for one in catalog if not clouds or one.cloud in clouds)
+    return {one.accelerator for one in offered if one.accelerator is not None and not one.accelerator.virtual}
 
 
 def products_named(value: str, catalog: Catalog) -> tuple[str, ...]:

@@ -51,7 +51,13 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("gpu", "8xH200", ("nvidia-h200",)),
         ("gpu", "l40sx4", ("nvidia-l40s",)),
         ("cloud.google.com/gke-nodepool", "gpu-a100x2-a2h2", ("nvidia-a100-40gb", "nvidia-a100-80gb")),
-        ("cloud.google.com/gke-nodepool", "pool-a100x2", ()),  # says nothing about accelerators
+        ("cloud.google.com/gke-nodepool", "pool-a100x2", ("nvidia-a100-40gb", "nvidia-a100-80gb")),
+        ("cloud.google.com/gke-nodepool", "a100-80gb-pool", ("nvidia-a100-80gb",)),
+        ("cloud.google.com/gke-nodepool", "l4-spot-nodepool", ("nvidia-l4",)),
+        ("cloud.google.com/gke-nodepool", "non-h100-pool", ()),
+        ("cloud.google.com/gke-nodepool", "a10g-pool", ()),  # Google Cloud has none
+        ("eks.amazonaws.com/nodegroup", "h100-nodes", ("nvidia-h100-80gb",)),
+        ("eks.amazonaws.com/nodegroup", "p4-nodes", ()),  # a family of EC2, and no P4 of Google Cloud
         ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", ()),  # a part
         ("gpu", "non-a100", ()),
         ("gpu", "H100-NVL-94GB", ()),  # none has that memory
