@@ -186,6 +186,11 @@ def lacking_label(key: str, value: str, catalog: Catalog) -> bool:
     return any(word in key.lower() for word in ABOUT) and lacking_model(key, value, catalog)
 
 
+def has_nearest(key: str, value: str, catalog: Catalog) -> bool:
+    """True if `nearest_models` has another model for such a label."""
+    return not key.startswith(OWN_DOMAINS) and bool(nearest_accelerators(key, value, catalog))
+
+
 def nearest_models(asked: Situation) -> Iterator[Change]:
     """For a label that names a model which no type has: the model that comes nearest by its name."""
     yield from _renamed(asked, nearest_accelerators, ChangeKind.NEAREST_MODEL)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, is_read, lacking_label, machine_meant
+from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_nearest, is_read, lacking_label, machine_meant
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
@@ -196,6 +196,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
+    # The pod is told to select the nearest model instead: no node has the one that the label names.
+    labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
     if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
         return  # no node has the GPU that it names, or only one of another cloud has it
     if 0 < len(labels) <= _MOST_LABELS:

@@ -277,6 +277,7 @@ def _guessed(advice: Advice) -> str:
     own = [key for key in keys if key in chosen or not (key.startswith(domains) or key in SYSTEM_KEYS)]
     required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
     named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
+    named |= any(part.kind in (ChangeKind.NEAREST_MODEL, ChangeKind.REWRITE_LABEL) for part in parts)
     if not own or not advice.result.launches or required - {CLOUD} or named:
         return ""
     if _node_pools(advice):

@@ -163,6 +163,20 @@ def test_no_pool_is_labelled_with_a_model_that_the_catalog_lacks(key: str, value
     assert bool(list(node_labels(asked))) is labelled
 
 
+def test_beside_other_labels_the_nearest_model_is_advised_too() -> None:
+    """A node with the label would have another GPU than the label says."""
+    selector = FrozenMap({"gpuspecs": "A5000_24GB", "tier": "gpu"})
+    catalog = shipped("g4dn.xlarge", "g5.xlarge")
+    given = snapshot([pod("p", "c", node_selector=selector)], [claim("c", gpus())])
+    policy = Policy(considered=1000)
+    (found,) = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    (line,) = advice_lines([found])
+    assert "require foreslice.dev/accelerator In [nvidia-a10g], the nearest in the catalog" in line
+    assert "1 or more and tier=gpu in spec.labels" in line
+    assert "do not say which machines they mean" not in line
+    assert [ref.instance_type for ref, _ in found.result.launches] == ["g5.xlarge"]
+
+
 @pytest.mark.parametrize("other", ["NVIDIA-H20-SXM5-96GB", "gold", ""])
 def test_the_model_is_kept_and_the_label_is_not_just_dropped(other: str) -> None:
     """Beside it, the affinity names a model that the catalog lacks or no model at all; or the nodeSelector has it."""
