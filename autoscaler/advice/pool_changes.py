@@ -29,6 +29,7 @@ from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes import labels as known
 from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.clouds import cloud_facts, made_by_cloud
@@ -271,9 +272,13 @@ def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:
 
 
 def _given_by_people(key: str) -> bool:
-    """True if a node has the label only because its pool says so."""
+    """True if a node has the label only because its pool says so; no driver writes a label with a resource's name."""
     domain = key.rpartition("/")[0]
-    return key in _NAMES_OF_POOLS or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
+    return (
+        key in _NAMES_OF_POOLS
+        or is_plugin_resource(key)
+        or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
+    )
 
 
 def _labelled(pool: CapacityPool, labels: dict[str, str]) -> CapacityPool:
