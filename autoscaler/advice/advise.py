@@ -49,13 +49,12 @@ from autoscaler.advice.pool_changes import (
     keys_allowed,
     keys_served,
     labels_given,
-    node_labels,
     parts_of_cards,
     raise_limit,
     requirements,
     staying_in_cloud,
 )
-from autoscaler.advice.pool_opening import claimed_parts, openings, plugins, with_drivers
+from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings, plugins, with_drivers
 from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined

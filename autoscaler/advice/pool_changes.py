@@ -1,4 +1,4 @@
-"""Changes of pools: capacity types, limits, requirements, drivers, labels and the pods that they serve."""
+"""Changes of pools: capacity types, limits, requirements, drivers and the pods that they serve."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
-from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_nearest, is_read, lacking_label, machine_meant
-from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
 from autoscaler.model.plan import ConsideredOutcome
@@ -29,26 +26,13 @@ from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes import labels as known
 from instance_catalog.kubernetes.node_selector import Requirement
-from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.prediction.system_labels import capacity_labels
-from instance_catalog.types.clouds import cloud_facts, made_by_cloud
+from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import CapacityType
 
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
-_ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
-# Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
-_LABELLED_BY_TYPE = (
-    *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
-    *(domain.rstrip("/") for domain in OWN_DOMAINS),
-)
-_NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
-_GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
-_ANYTHING = "true"  # of a label that only has to be there
-_GROUP = "NAME"  # of a group of nodes that people name
-_ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
-_MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -181,59 +165,12 @@ def widen_scope(pool: CapacityPool) -> Change:
     return Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
 
 
-def node_labels(asked: Situation) -> Iterator[Change]:
-    """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
-    for pool in asked.pools if asked.codes & _ABOUT_LABELS else ():
-        yield from add_labels(asked, pool)
-
-
-def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
-    """Those of the labels that the pool does not have yet."""
-    wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
-    wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
-    # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
-    # is a slice or nothing that a label makes.
-    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
-    shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
-    wanted = {**shared, **wanted}
-    labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    # The pod is told to select the nearest model instead: no node has the one that the label names.
-    labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
-    if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
-        return  # no node has the GPU that it names, or only one of another cloud has it
-    if 0 < len(labels) <= _MOST_LABELS:
-        shown = tuple(f"{key}={value}" for key, value in labels.items())
-        edit = on_pool(pool.name, partial(_labelled, labels=labels))
-        machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
-        named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
-        requirements = tuple(machine_meant(labels, pool, asked))
-        stays = () if any(r.key in _ABOUT_CLOUDS for r in requirements) else in_cloud_of_images(asked, pool)
-        facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
-        if read := tuple(
-            value for key, value in labels.items() if key in _GROUPS_PER_TYPE and is_read(key, value, asked)
-        ):
-            facts["read"] = read
-        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
-        machine_changes = (_requiring(pool, r) for r in requirements)
-        yield Change.together(*machine_changes, *stays, labelled, *leaving_others(asked))
-
-
-def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
-    """A label for each requirement of the first term of node affinity, any of which would do: the first value, or none
-    where the pool has one of the others already."""
-    terms = pod.affinity.terms[:1] if pod.affinity else ()
-    found = [r for term in terms for r in term.match_expressions if pool.labels.get(r.key) not in r.values]
-    values = {r.key: r.values[0] for r in found if r.operator == "In" and r.values}
-    anything = {r.key: _ANYTHING for r in found if r.operator == "Exists" and r.key not in pool.labels}
-    return {**anything, **values}
-
-
 def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Only machines that make a slice with a host for each pod, where the pods look like its hosts and a single machine
     with all the chips would do as well."""
     types = hosts_meant(asked.pod, asked.pods, asked.catalog)
     if types and pool.implicit:
-        yield _requiring(pool, Requirement(known.INSTANCE_TYPE, "In", types))
+        yield require(pool, Requirement(known.INSTANCE_TYPE, "In", types))
 
 
 def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
@@ -241,7 +178,7 @@ def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]
     cards, pod = accelerators_of_images(asked.pod), asked.pod
     free = cards and not pod.required_values(OF_MACHINES - {known.HOSTNAME})  # once it selects no single node any more
     if pool.implicit and (free or cards in pod.required_values({known.ACCELERATOR})):
-        yield _requiring(pool, Requirement(known.ACCELERATOR, "In", cards))
+        yield require(pool, Requirement(known.ACCELERATOR, "In", cards))
 
 
 def in_cloud_of_images(asked: Situation, pool: CapacityPool) -> tuple[Change, ...]:
@@ -250,7 +187,7 @@ def in_cloud_of_images(asked: Situation, pool: CapacityPool) -> tuple[Change, ..
     clouds = tuple(asked.registries)
     if not pool.implicit or len(clouds) != 1 or asked.where.clouds:
         return ()
-    return (_requiring(pool, Requirement(known.CLOUD, "In", clouds)),)
+    return (require(pool, Requirement(known.CLOUD, "In", clouds)),)
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:
@@ -261,28 +198,14 @@ def staying_in_cloud(change: Change, asked: Situation) -> Change:
     if len(clouds) != 1 or any(not pool.implicit for pool in asked.pools):
         return change
     requirement = Requirement(known.CLOUD, "In", tuple(clouds))
-    return Change.together(*(_requiring(pool, requirement) for pool in asked.pools), change)
+    return Change.together(*(require(pool, requirement) for pool in asked.pools), change)
 
 
-def _requiring(pool: CapacityPool, requirement: Requirement) -> Change:
+def require(pool: CapacityPool, requirement: Requirement) -> Change:
     """Only machines that meet it."""
     edit = on_pool(pool.name, lambda pool: replace(pool, requirements=(*pool.requirements, requirement)))
     values = ", ".join(requirement.values)
     return Change.of(ChangeKind.ADD_REQUIREMENT, pool_subject(pool), edit, key=requirement.key, value=values)
-
-
-def _given_by_people(key: str) -> bool:
-    """True if a node has the label only because its pool says so; no driver writes a label with a resource's name."""
-    domain = key.rpartition("/")[0]
-    return (
-        key in _NAMES_OF_POOLS
-        or is_plugin_resource(key)
-        or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
-    )
-
-
-def _labelled(pool: CapacityPool, labels: dict[str, str]) -> CapacityPool:
-    return replace(pool, labels=pool.labels.with_items(labels))
 
 
 def _serving(pool: CapacityPool, scheduler: str) -> CapacityPool:

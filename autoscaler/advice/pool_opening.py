@@ -1,4 +1,4 @@
-"""Everything that lets a pool serve an ignored pod, as one change: scheduler, scope, labels, drivers, volume claims.
+"""Everything that lets a pool serve a pod, as one change: scheduler, scope, labels, drivers, volume claims.
 
 Each obstacle alone hides the next, and nobody wants to meet them one after another.
 """
@@ -9,19 +9,21 @@ from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
-from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject
+from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_nearest, is_read, lacking_label, machine_meant
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.pool_changes import (
-    add_labels,
     add_scheduler,
     in_cloud_of_images,
     on_cards_of_images,
     one_host_each,
+    require,
     set_drivers,
     widen_scope,
 )
 from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.advice.volumes import missing_volumes
+from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
@@ -32,8 +34,28 @@ from autoscaler.planning.demand.scope import network_card_alone, requested_resou
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.prediction.device_plugins import MIG_CLASS, mig_condition, mig_layout, plugin_of
+from instance_catalog.kubernetes import labels as known
+from instance_catalog.prediction.device_plugins import (
+    MIG_CLASS,
+    is_plugin_resource,
+    mig_condition,
+    mig_layout,
+    plugin_of,
+)
+from instance_catalog.types.clouds import cloud_facts, made_by_cloud
 
+_ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
+# Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
+_LABELLED_BY_TYPE = (
+    *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
+    *(domain.rstrip("/") for domain in OWN_DOMAINS),
+)
+_NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
+_GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
+_ANYTHING = "true"  # of a label that only has to be there
+_GROUP = "NAME"  # of a group of nodes that people name
+_ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
+_MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
 
@@ -61,12 +83,73 @@ def openings(asked: Situation) -> Iterator[Change]:
             yield Change.together(*serving, *labelling, *volumes, *every)
 
 
+def node_labels(asked: Situation) -> Iterator[Change]:
+    """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
+    for pool in asked.pools if asked.codes & _ABOUT_LABELS else ():
+        yield from add_labels(asked, pool)
+
+
+def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
+    """Those of the labels that the pool does not have yet."""
+    wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
+    wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
+    # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
+    # is a slice or nothing that a label makes.
+    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
+    shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
+    wanted = {**shared, **wanted}
+    labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
+    # The pod is told to select the nearest model instead: no node has the one that the label names.
+    labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
+    if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
+        return  # no node has the GPU that it names, or only one of another cloud has it
+    if 0 < len(labels) <= _MOST_LABELS:
+        shown = tuple(f"{key}={value}" for key, value in labels.items())
+        edit = on_pool(pool.name, partial(_labelled, labels=labels))
+        machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
+        named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
+        requirements = tuple(machine_meant(labels, pool, asked))
+        stays = () if any(r.key in _ABOUT_CLOUDS for r in requirements) else in_cloud_of_images(asked, pool)
+        facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
+        if read := tuple(
+            value for key, value in labels.items() if key in _GROUPS_PER_TYPE and is_read(key, value, asked)
+        ):
+            facts["read"] = read
+        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
+        machine_changes = (require(pool, r) for r in requirements)
+        yield Change.together(*machine_changes, *stays, labelled, *leaving_others(asked))
+
+
+def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
+    """A label for each requirement of the first term of node affinity, any of which would do: the first value, or none
+    where the pool has one of the others already."""
+    terms = pod.affinity.terms[:1] if pod.affinity else ()
+    found = [r for term in terms for r in term.match_expressions if pool.labels.get(r.key) not in r.values]
+    values = {r.key: r.values[0] for r in found if r.operator == "In" and r.values}
+    anything = {r.key: _ANYTHING for r in found if r.operator == "Exists" and r.key not in pool.labels}
+    return {**anything, **values}
+
+
+def _given_by_people(key: str) -> bool:
+    """True if a node has the label only because its pool says so; no driver writes a label with a resource's name."""
+    domain = key.rpartition("/")[0]
+    return (
+        key in _NAMES_OF_POOLS
+        or is_plugin_resource(key)
+        or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
+    )
+
+
+def _labelled(pool: CapacityPool, labels: dict[str, str]) -> CapacityPool:
+    return replace(pool, labels=pool.labels.with_items(labels))
+
+
 def claimed_parts(asked: Situation) -> Iterator[Change]:
     """Claims of MIG parts for pods that ask the device plugin for them, which divides no GPU itself; by pool with the
     labels, volumes and drivers that they then need."""
     served = served_resources(asked.snapshot)
     wanted = mig_resources(asked.pod, served)
-    if not wanted or all(known.name != MIG_CLASS for known in asked.snapshot.classes):
+    if not wanted or all(one.name != MIG_CLASS for one in asked.snapshot.classes):
         return
     devices = tuple(f"{count} with {mig_condition(name)}" for name, count in wanted.items())
     edit = partial(_with_claims, keys=asked.keys, served=served)

@@ -16,7 +16,7 @@ from autoscaler.advice.named_models import (
     type_shortened,
 )
 from autoscaler.advice.pod_changes import node_selectors
-from autoscaler.advice.pool_changes import node_labels
+from autoscaler.advice.pool_opening import node_labels
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.pods.card_names import accelerators_named, nearest_accelerators
 from autoscaler.model.pod import Container
