@@ -55,6 +55,7 @@ class ChangeKind(Enum):
     SET_DRIVERS = "SetDrivers"  # drivers
     ADD_REQUIREMENT = "AddRequirement"  # key, value: of the nodes of a pool
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
+    LIST_GROUP = "ListGroup"  # labels: that a cloud gives the nodes of a group by its name; group, field: of a template
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value

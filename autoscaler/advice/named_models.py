@@ -27,7 +27,7 @@ from autoscaler.lint.pods.card_names import (
     products_named,
 )
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
@@ -103,8 +103,8 @@ def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situa
         found = {labels.KARPENTER_FAMILY: families} if families and not cards else {labels.ACCELERATOR: cards}
         if len(clouds) == 1:
             found |= _count_meant(labels_of, cards, clouds[0], asked.catalog)
-            # A pool that exists has a node template, and that has a cloud.
-            found |= {labels.CLOUD: clouds} if pool.implicit else {}
+            # A node template has a cloud.
+            found |= {labels.CLOUD: clouds} if pool.node_template == NO_TEMPLATE else {}
     yield from (Requirement(key, "In", values) for key, values in found.items() if values and key not in there)
 
 

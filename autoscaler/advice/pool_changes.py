@@ -31,6 +31,7 @@ from instance_catalog.prediction.system_labels import capacity_labels
 from instance_catalog.types.clouds import cloud_facts
 from instance_catalog.types.instance_type import CapacityType
 
+GIVING_LABELS: Final = frozenset({ChangeKind.ADD_LABELS, ChangeKind.LIST_GROUP})
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
@@ -89,7 +90,7 @@ def keys_served(change: Change, asked: Situation) -> frozenset[object]:
 
 
 def labels_given(change: Change) -> tuple[str, ...]:
-    labels = change.detail.get("labels") if change.kind is ChangeKind.ADD_LABELS else None
+    labels = change.detail.get("labels") if change.kind in GIVING_LABELS else None
     return tuple(map(str, labels)) if isinstance(labels, tuple) else ()
 
 

@@ -5,7 +5,7 @@ Each obstacle alone hides the next, and nobody wants to meet them one after anot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -31,6 +31,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
+from autoscaler.planning.supply.candidates import admits_type
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -42,7 +43,7 @@ from instance_catalog.prediction.device_plugins import (
     mig_layout,
     plugin_of,
 )
-from instance_catalog.types.clouds import cloud_facts, made_by_cloud
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud
 
 _ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
@@ -51,7 +52,7 @@ _LABELLED_BY_TYPE = (
     *(domain.rstrip("/") for domain in OWN_DOMAINS),
 )
 _NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
-_GROUPS_PER_TYPE = frozenset(facts.group_per_type for facts in cloud_facts().values())
+_GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
 _GROUP = "NAME"  # of a group of nodes that people name
 _ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
@@ -95,7 +96,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
-    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE}
+    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE.keys()}
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
@@ -103,21 +104,40 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
     if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
         return  # no node has the GPU that it names, or only one of another cloud has it
+    if not _in_their_cloud(labels, pool, asked):
+        return
     if 0 < len(labels) <= _MOST_LABELS:
-        shown = tuple(f"{key}={value}" for key, value in labels.items())
-        edit = on_pool(pool.name, partial(_labelled, labels=labels))
-        machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
-        named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
         requirements = tuple(machine_meant(labels, pool, asked))
         stays = () if any(r.key in _ABOUT_CLOUDS for r in requirements) else in_cloud_of_images(asked, pool)
-        facts = {"labels": shown, "machine": machine, "node_pools": named[0] if named else ()}
-        if read := tuple(
-            value for key, value in labels.items() if key in _GROUPS_PER_TYPE and is_read(key, value, asked)
-        ):
-            facts["read"] = read
-        labelled = Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, **facts)
         machine_changes = (require(pool, r) for r in requirements)
-        yield Change.together(*machine_changes, *stays, labelled, *leaving_others(asked))
+        yield Change.together(*machine_changes, *stays, *_given(labels, pool, asked), *leaving_others(asked))
+
+
+def _in_their_cloud(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> bool:
+    """True if the pool admits machines of the cloud whose nodes alone have one of the labels."""
+    clouds = clouds_of_labels(labels)
+    return not clouds or any(one.cloud in clouds and admits_type(pool, one) for one in asked.catalog)
+
+
+def _given(labels: dict[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
+    """The labels in spec.labels; those that a cloud gives the nodes of a group by its name, by the node template."""
+    machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
+    named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
+    if own := {key: value for key, value in labels.items() if key not in _GROUPS_PER_TYPE}:
+        facts: dict[str, Fact] = {"machine": machine, "node_pools": named[0] if named else ()}
+        edit = on_pool(pool.name, partial(_labelled, labels=own))
+        yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=_shown(own), **facts)
+    for key, value in labels.items():
+        if key in _GROUPS_PER_TYPE:
+            facts = {"machine": machine, "group": value, "field": _GROUPS_PER_TYPE[key]}
+            facts |= {"read": (value,)} if is_read(key, value, asked) else {}
+            group = {key: value}
+            edit = on_pool(pool.name, partial(_labelled, labels=group))
+            yield Change.of(ChangeKind.LIST_GROUP, pool_subject(pool), edit, labels=_shown(group), **facts)
+
+
+def _shown(labels: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in labels.items())
 
 
 def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:

@@ -334,7 +334,10 @@ def _gpudirect(found: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tup
     step = f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
     if group:
         which = f"selects {group}: no CapacityPool has this label, so a plan buys nothing for it"
-        step = "check that the machines of that node pool are of these types, and name the label in a CapacityPool"
+        step = (
+            "check that the machines of that node pool are of these types, and list it alone in the node template of a "
+            "CapacityPool"
+        )
     elif assumed:
         which = "selects no machine: it is planned on these alone, but kube-scheduler takes any node"
     else:

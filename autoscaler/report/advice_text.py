@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.model_memory import TooSmall
+from autoscaler.advice.pool_changes import GIVING_LABELS
 from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
@@ -85,6 +86,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
     ChangeKind.ADD_REQUIREMENT: "add {key} In [{value}] to spec.requirements",
     ChangeKind.ADD_LABELS: "add {labels} to spec.labels",
+    ChangeKind.LIST_GROUP: "list {group} alone in {field}, which spec.nodeTemplateRef names",
     ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
     ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
     ChangeKind.DROP_REQUIREMENT: "drop the requirement {key} {operator} [{values}]",
@@ -104,6 +106,7 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.WIDEN_SCOPE: "spec.scope.pods All",
     ChangeKind.ADD_REQUIREMENT: "{key} In [{value}] in spec.requirements",
     ChangeKind.ADD_LABELS: "{labels} in spec.labels",
+    ChangeKind.LIST_GROUP: "{group} alone in {field}, which spec.nodeTemplateRef names",
     ChangeKind.SET_DRIVERS: "spec.drivers.profiles [{drivers}]",
 }
 # For types that are never sold on demand, or that pods request as flex-start or Spot.
@@ -269,14 +272,15 @@ def _unfit(result: Result) -> str:
 def _guessed(advice: Advice) -> str:
     """The note that the machine is the cheapest one, if a pool gets labels whose meaning only their owner knows."""
     parts = advice.change.parts or (advice.change,)
-    labels = {str(label) for part in parts if part.kind is ChangeKind.ADD_LABELS for label in _texts(part, "labels")}
+    giving = [part for part in parts if part.kind in GIVING_LABELS]
+    labels = dict.fromkeys(str(label) for part in giving for label in _texts(part, "labels"))
     clouds = tuple(cloud_facts().values())
     chosen = {key: who for facts in clouds for key, who in facts.chosen_labels.items()}
     domains = tuple(domain for facts in clouds for domain in facts.domains)
     keys = [label.partition("=")[0] for label in labels]
     own = [key for key in keys if key in chosen or not (key.startswith(domains) or key in SYSTEM_KEYS)]
     required = {part.detail["key"] for part in parts if part.kind is ChangeKind.ADD_REQUIREMENT}
-    named = any(_texts(part, "machine") for part in parts if part.kind is ChangeKind.ADD_LABELS)
+    named = any(_texts(part, "machine") for part in giving)
     named |= any(part.kind in (ChangeKind.NEAREST_MODEL, ChangeKind.REWRITE_LABEL) for part in parts)
     if not own or not advice.result.launches or required - {CLOUD} or named:
         return ""

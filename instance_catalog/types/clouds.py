@@ -47,7 +47,8 @@ class CloudFacts:
     group of nodes, or its properties. Among these, `sharing_labels` are on nodes that offer parts of GPUs, and
     `reservation_labels` on nodes of a reservation. `resources` are prefixes of extended resources, and `registries`
     match images, that pods use on this cloud alone. `group_per_type`: nodes of one group are of one type, and the label
-    names the group; "" elsewhere. `queue_label` is on groups that another autoscaler sizes for requests that wait in a
+    names the group; "" elsewhere. Such a label comes from the cloud, and `group_field` of a node template lists the
+    group. `queue_label` is on groups that another autoscaler sizes for requests that wait in a
     queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label
     by which pods select a model of accelerator, `count_label` the one with the number on a node. `chosen_labels` have
     values that users choose, so that their machines are unknown; the text names the source. The cloud defines nodes
@@ -79,6 +80,7 @@ class CloudFacts:
     sharing_labels: frozenset[str] = frozenset()
     reservation_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
+    group_field: str = ""
     queue_label: str = ""
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
     cards: tuple[str, ...] = ()
@@ -133,6 +135,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         sharing_labels=frozenset(row.get("sharing_labels", ())),
         reservation_labels=frozenset(row.get("reservation_labels", ())),
         group_per_type=row.get("group_per_type", ""),
+        group_field=row.get("group_field", ""),
         queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),

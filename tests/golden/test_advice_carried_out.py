@@ -206,7 +206,7 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
     objects: list[dict[str, Any]] = []
     rest = change
     if pool := re.search(r"create a CapacityPool with ([^;]*)", rest):
-        objects.append(_pool(pool[1]))
+        objects += _pool(pool[1])
         rest = rest.replace(pool[0], "")
     for plugin in re.findall(r"run the device plugin of (\S+)", rest):
         objects.append(_plugin(plugin.rstrip(";")))
@@ -217,7 +217,7 @@ def carried_out(change: str) -> list[dict[str, Any]] | None:
     return objects if re.fullmatch(r"(;|and|\(\d\)|\s)*", rest) else None
 
 
-def _pool(words: str) -> dict[str, Any]:
+def _pool(words: str) -> list[dict[str, Any]]:
     limit = re.match(r"spec.limits.nodes (\d+) or more\b", words)
     assert limit, words
     spec: dict[str, Any] = {"limits": {"nodes": int(limit[1])}}
@@ -235,8 +235,16 @@ def _pool(words: str) -> dict[str, Any]:
         spec["drivers"] = {"profiles": drivers[1].split(", ")}
     if "spec.fractional Allow" in words:
         spec["fractional"] = "Allow"
-    head = {"apiVersion": "foreslice.dev/v1alpha1", "kind": "CapacityPool", "metadata": {"name": "new"}}
-    return {**head, "spec": spec}
+    written = []
+    if group := re.search(r"(\S+) alone in spec.nodePools of a GCPNodeTemplate", words):
+        spec["nodeTemplateRef"] = {"kind": "GCPNodeTemplate", "name": "new"}
+        cluster = {"name": "c", "location": "us-central1"}
+        written = [_object("GCPNodeTemplate", {"cluster": cluster, "nodePools": [group[1]]})]
+    return [*written, _object("CapacityPool", spec)]
+
+
+def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "foreslice.dev/v1alpha1", "kind": kind, "metadata": {"name": "new"}, "spec": spec}
 
 
 def _plugin(resource: str) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
+from autoscaler.planning.supply.candidates import admits_type
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, facts_of
@@ -54,6 +56,33 @@ def _selecting(snapshot: Snapshot, values: list[FrozenMap[str, frozenset[str]]])
         if found is not None and not pod.bound:
             return [(pod, *found)]
     return []
+
+
+def groups_in_labels(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Labels in spec.labels that a cloud gives the nodes of a group by its name, unless the pool's node template lists
+    that group: no label puts a machine into one."""
+    by_key = {facts.group_per_type: cloud for cloud, facts in cloud_facts().items() if facts.group_per_type}
+    for pool in snapshot.pools:
+        for key, cloud in ((key, by_key[key]) for key in sorted(by_key.keys() & pool.labels.keys())):
+            name, field = pool.labels[key], facts_of(cloud).group_field
+            listed = {nodes.labels[key] for nodes in pool.registers if key in nodes.labels}
+            if name in listed:
+                continue
+            message = "spec.labels puts no machine there: the plan takes any that the pool admits for one of it"
+            step = f"drop the label, list {name} alone in {field}, which spec.nodeTemplateRef names, and put the "
+            step += f"instance type of {name} ({labels.INSTANCE_TYPE}) into spec.requirements"
+            if not any(one.cloud == cloud and admits_type(pool, one) for one in catalog):
+                message, step = f"the pool admits no machine of {cloud}, so none of its nodes has it", "drop the label"
+            elif listed:
+                message = f"the node template of the pool lists {', '.join(sorted(listed))}"
+                step = f"write {name} there, or drop the label here"
+            yield surprise(
+                f"CapacityPool {pool.name}",
+                ("spec", "labels", key),
+                f"{cloud} itself gives nodes this label, with the name of their group, and {message}",
+                step,
+                pool.origin,
+            )
 
 
 def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:

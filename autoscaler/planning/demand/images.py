@@ -27,7 +27,8 @@ def gpudirect_image(pod: Pod, protocol: GpuDirectProtocol, pools: Collection[Cap
     """The image that shows that the pod uses the protocol, if the pod selects no machine. Only node pools that a
     CapacityPool names are known."""
     groups = node_groups(pod)
-    known = any(f"{key}={value}" in groups for pool in pools for key, value in pool.labels.items())
+    given = (one for pool in pools for one in (pool.labels, *(nodes.labels for nodes in pool.registers)))
+    known = any(f"{key}={value}" in groups for labels_of in given for key, value in labels_of.items())
     return "" if known or pod.required_values(OF_MACHINES) else _image(pod, protocol.images)
 
 

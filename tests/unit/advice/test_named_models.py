@@ -263,7 +263,9 @@ def test_a_node_pool_of_gke_is_named_by_people(value: str, guessed: bool) -> Non
     given, catalog = snapshot([pod("p", "c", node_selector=selector)], [claim("c", gpus())]), shipped("a2-ultragpu-1g")
     policy = Policy(considered=1000)
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
-    assert ("do not say which machines they mean" in advice_lines(found)[0]) is guessed
+    assert f"{value} alone in spec.nodePools of a GCPNodeTemplate" in advice_lines(found)[0]
+    assert "spec.labels" not in advice_lines(found)[0]
+    assert ("only that node pool says which machines it has: put its" in advice_lines(found)[0]) is guessed
     assert ("is read from the name" in advice_lines(found)[0]) is not guessed
     assert [ref.instance_type for ref, _ in found[0].result.launches] == ["a2-ultragpu-1g"]
 

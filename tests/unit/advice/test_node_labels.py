@@ -6,17 +6,21 @@ import pytest
 
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import advice_lines
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
 _CATALOG = shipped("g4dn.xlarge", "g2-standard-4")
 
 
-def _advice(selecting: Pod) -> tuple[Advice, ...]:
-    given, policy = snapshot([selecting], [claim("c", gpus())]), Policy(considered=1000)
+def _advice(selecting: Pod, *pools: CapacityPool) -> tuple[Advice, ...]:
+    given, policy = snapshot([selecting], [claim("c", gpus())], pools=pools), Policy(considered=1000)
     return advise(selecting, given, _CATALOG, plan_for(given, _CATALOG, policy, NOW), policy, NOW, most=1)
 
 
@@ -34,3 +38,19 @@ def test_a_label_that_has_a_resources_name_is_given_by_people(key: str, labelled
     (found,) = _advice(pod("p", "c", affinity=selector))
     assert found.change.kind is (ChangeKind.ADD_LABELS if labelled else ChangeKind.DROP_NODE_AFFINITY)
     assert found.change.detail.get("labels") == ((f"{key}=true",) if labelled else None)
+
+
+@pytest.mark.parametrize(
+    ("cloud", "said"),
+    [
+        ("", ("add foreslice.dev/cloud In [gcp] to spec.requirements", "list training alone in spec.nodePools")),
+        ("gcp", ("pool gpu: list training alone in spec.nodePools of a GCPNodeTemplate, which spec.nodeTemplateRef",)),
+        ("aws", ("pod default/p: drop nodeSelector cloud.google.com/gke-nodepool=training",)),
+    ],
+)
+def test_a_node_pool_is_listed_by_a_pool_that_buys_in_its_cloud(cloud: str, said: tuple[str, ...]) -> None:
+    selecting = pod("p", "c", node_selector=FrozenMap({labels.GKE_NODE_POOL: "training"}))
+    requirements = (Requirement(labels.CLOUD, "In", (cloud,)),) if cloud else ()
+    (line,) = advice_lines(_advice(selecting, CapacityPool("gpu", requirements=requirements)))
+    assert all(text in line for text in said)
+    assert "spec.labels" not in line

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.supply_advice import supply_advice
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, GroupNodes
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 from tests.builders import NOW, claim, pod, shipped, snapshot
@@ -75,3 +77,30 @@ def test_the_driver_that_the_cloud_installs(value: str, of_pool: str, warned: bo
         True
     ] * warned
     assert all("for Foreslice drop the label" in one.next_step for one in found)
+
+
+@pytest.mark.parametrize(
+    ("cloud", "listed", "said", "step"),
+    [
+        ("aws", "", "the pool admits no machine of gcp, so none of its nodes has it", "drop the label"),
+        ("gcp", "", "the plan takes any that the pool admits", "drop the label, list training alone in spec.nodePools"),
+        ("gcp", "other", "the node template of the pool lists other", "write training there, or drop the label here"),
+        ("gcp", "training", "", ""),
+    ],
+)
+def test_the_name_of_a_node_pool_in_spec_labels_puts_no_machine_there(
+    cloud: str, listed: str, said: str, step: str
+) -> None:
+    key = labels.GKE_NODE_POOL
+    registers = (GroupNodes(None, FrozenMap({key: listed})),) if listed else ()
+    pool = CapacityPool(
+        "gpu",
+        requirements=(Requirement(labels.CLOUD, "In", (cloud,)),),
+        labels=FrozenMap({key: "training"}),
+        registers=registers,
+    )
+    state, catalog = snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), shipped("g2-standard-4", "g6.xlarge")
+    told_of = supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog)
+    found = [one for one in told_of if one.path == ("spec", "labels", key)]
+    assert [said in one.message for one in found] == [True] * bool(said)
+    assert all(one.subject == "CapacityPool gpu" and one.next_step.startswith(step) for one in found)

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.lint.other_systems import foreign_advice
-from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef, PodScope, Scope
+from autoscaler.model.capacity import CapacityPool, GroupNodes, Mode, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.demand.images import accelerators_of_images
 from autoscaler.planning.demand.implied_machines import with_implied_selectors
@@ -123,11 +123,12 @@ def test_images_name_accelerators_of_the_catalog() -> None:
     assert not accelerators_of_images(pod("p"))
 
 
-@pytest.mark.parametrize(("name", "told"), [("training", True), ("known", False)])
+@pytest.mark.parametrize(("name", "told"), [("training", True), ("known", False), ("listed", False)])
 def test_a_node_pool_of_which_nothing_is_known_is_named(name: str, told: bool) -> None:
     """kube-scheduler takes no node of another one, and nothing is bought in it."""
     key = "cloud.google.com/gke-nodepool"
-    pools = (replace(POOL, labels=FrozenMap({key: "known"})),)
+    listed = GroupNodes(None, FrozenMap({key: "listed"}))
+    pools = (replace(POOL, labels=FrozenMap({key: "known"})), replace(POOL, name="other", registers=(listed,)))
     given = snapshot([using(IMAGE, node_selector=FrozenMap({key: name}))], [claim("c", gpus(count=8))], pools=pools)
     found = [one.message for one in foreign_advice(given, CATALOG) if "GPUDirect" in one.message]
     said = f"and selects {key}={name}: no CapacityPool has this label, so a plan buys nothing for it"
