@@ -27,7 +27,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
-from instance_catalog.types.clouds import made_by_cloud, queue_labels
+from instance_catalog.types.clouds import made_by_cloud, of_no_group, queue_labels
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
@@ -190,13 +190,13 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 
 def leaving_others(asked: Situation) -> Iterator[Change]:
     """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, those
-    that the cloud makes by itself, where no pool has taken their name, and the name of one node that is not in sight,
-    unless the pod mounts what is there alone."""
+    that the cloud makes by itself or that no group has, where no pool has taken their name, and the name of one node
+    that is not in sight, unless the pod mounts what is there alone."""
     built_in = {
         key
         for key in asked.pod.selected_labels
         for names in asked.pod.required_values({key})
-        if any(made_by_cloud(key, name) for name in names)
+        if any(made_by_cloud(key, name) or of_no_group(key, name) for name in names)
         and not any(pool.labels.get(key) in names for pool in asked.pools)
     }
     named = not asked.pod.host_paths and one_node(asked.pod, known_nodes(asked.snapshot))

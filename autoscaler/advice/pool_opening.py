@@ -43,7 +43,7 @@ from instance_catalog.prediction.device_plugins import (
     mig_layout,
     plugin_of,
 )
-from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud
+from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud, of_no_group
 
 _ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
@@ -102,6 +102,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
     # The pod is told to select the nearest model instead: no node has the one that the label names.
     labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
+    labels = {key: value for key, value in labels.items() if not of_no_group(key, value)}
     if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
         return  # no node has the GPU that it names, or only one of another cloud has it
     if not _in_their_cloud(labels, pool, asked):

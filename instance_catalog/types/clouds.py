@@ -48,13 +48,13 @@ class CloudFacts:
     `reservation_labels` on nodes of a reservation. `resources` are prefixes of extended resources, and `registries`
     match images, that pods use on this cloud alone. `group_per_type`: nodes of one group are of one type, and the label
     names the group; "" elsewhere. Such a label comes from the cloud, and `group_field` of a node template lists the
-    group. `queue_label` is on groups that another autoscaler sizes for requests that wait in a
-    queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name. `model_label` is the label
-    by which pods select a model of accelerator, `count_label` the one with the number on a node. `chosen_labels` have
-    values that users choose, so that their machines are unknown; the text names the source. The cloud defines nodes
-    with `built_in_values` and creates them itself; on nodes with `own_driver_values` it installs the accelerators'
-    driver, so that no CapacityPool has any of them. `accelerator_taints` are the taints of nodes with a vendor's
-    accelerators.
+    group, whose name matches `group_name`. `queue_label` is on groups that another autoscaler sizes for requests
+    that wait in a queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name.
+    `model_label` is the label by which pods select a model of accelerator, `count_label` the one with the number on
+    a node. `chosen_labels` have values that users choose, so that their machines are unknown; the text names the
+    source. The cloud defines nodes with `built_in_values` and creates them itself; on nodes with
+    `own_driver_values` it installs the accelerators' driver, so that no CapacityPool has any of them.
+    `accelerator_taints` are the taints of nodes with a vendor's accelerators.
 
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
     `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
@@ -81,6 +81,7 @@ class CloudFacts:
     reservation_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
     group_field: str = ""
+    group_name: re.Pattern[str] = _NOTHING
     queue_label: str = ""
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
     cards: tuple[str, ...] = ()
@@ -136,6 +137,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         reservation_labels=frozenset(row.get("reservation_labels", ())),
         group_per_type=row.get("group_per_type", ""),
         group_field=row.get("group_field", ""),
+        group_name=re.compile(rf"(?:{row['group_name']})\Z") if "group_name" in row else _NOTHING,
         queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),
@@ -190,6 +192,11 @@ def made_by_cloud(key: str, value: str) -> bool:
     other group has it."""
     found = cloud_facts().values()
     return any(value in given.get(key, ()) for one in found for given in (one.built_in_values, one.own_driver_values))
+
+
+def of_no_group(key: str, value: str) -> bool:
+    """True if the label names a group of nodes, and its cloud gives no group such a name: an example's placeholder."""
+    return any(key == one.group_per_type and not one.group_name.match(value) for one in cloud_facts().values())
 
 
 @cache

@@ -17,12 +17,13 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts, facts_of
+from instance_catalog.types.clouds import cloud_facts, facts_of, of_no_group
 
 
 def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Labels of nodes that a cloud makes or prepares itself, for the first pod that selects one that no pool and no
-    node has."""
+    node has; and names that no cloud gives a group of nodes."""
+    yield from _unfilled(snapshot)
     facts = cloud_facts().values()
     for pod, key, name in _selecting(snapshot, [one.built_in_values for one in facts]):
         yield surprise(
@@ -41,6 +42,23 @@ def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
             f"selects {key}={name}, the label of node pools on which GKE installs the GPU driver itself: node pools "
             "of Foreslice are made with gpu-driver-version=disabled, which DRA needs",
             "on Autopilot, or on node pools with GKE's own driver, leave the pod to GKE; for Foreslice drop the label",
+            pod.origin,
+        )
+
+
+def _unfilled(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """The name of a group of nodes that an example left for users to replace, for the first pod that selects one."""
+    keys = sorted({facts.group_per_type for facts in cloud_facts().values()})
+    pods = [pod for pod in snapshot.pods if not pod.bound]
+    asked = [(pod, key, name) for pod in pods for key in keys for names in pod.required_values({key}) for name in names]
+    found = [one for one in asked if of_no_group(*one[1:])]
+    for pod, key, name in found[:1]:
+        rest = and_more({one.key for one, _, _ in found})
+        yield surprise(
+            f"Pod {pod.key}",
+            field_of(pod, key),
+            f"selects {key}={name}{rest}, and no node pool has such a name: it looks like a placeholder",
+            "write the name of one of your node pools (gcloud container node-pools list), or drop the label",
             pod.origin,
         )
 

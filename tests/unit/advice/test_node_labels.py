@@ -54,3 +54,13 @@ def test_a_node_pool_is_listed_by_a_pool_that_buys_in_its_cloud(cloud: str, said
     (line,) = advice_lines(_advice(selecting, CapacityPool("gpu", requirements=requirements)))
     assert all(text in line for text in said)
     assert "spec.labels" not in line
+
+
+@pytest.mark.parametrize("team", [{}, {"team": "a"}])
+@pytest.mark.parametrize("name", ["NODEPOOL_NAME", "YOUR_NODEPOOL", "Pool"])
+def test_a_name_that_no_node_pool_has_is_dropped_and_not_listed(name: str, team: dict[str, str]) -> None:
+    selecting = pod("p", "c", node_selector=FrozenMap({labels.GKE_NODE_POOL: name, **team}))
+    (line,) = advice_lines(_advice(selecting))
+    assert f"drop nodeSelector cloud.google.com/gke-nodepool={name}" in line
+    assert "spec.nodePools" not in line
+    assert ("team=a in spec.labels" in line) is bool(team)

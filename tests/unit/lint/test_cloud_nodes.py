@@ -104,3 +104,13 @@ def test_the_name_of_a_node_pool_in_spec_labels_puts_no_machine_there(
     found = [one for one in told_of if one.path == ("spec", "labels", key)]
     assert [said in one.message for one in found] == [True] * bool(said)
     assert all(one.subject == "CapacityPool gpu" and one.next_step.startswith(step) for one in found)
+
+
+@pytest.mark.parametrize(("name", "placeholder"), [("NODEPOOL_NAME", True), ("Pool", True), ("gpu-pool-1", False)])
+def test_a_name_that_no_node_pool_can_have_is_a_placeholder(name: str, placeholder: bool) -> None:
+    asking = [pod(each, "c", node_selector=FrozenMap({labels.GKE_NODE_POOL: name})) for each in ("p", "q")]
+    state, catalog = snapshot(asking, [claim("c")]), shipped("g2-standard-4")
+    told_of = supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog)
+    found = [one.message for one in told_of if "placeholder" in one.message]
+    said = f"selects cloud.google.com/gke-nodepool={name} (and 1 more), and no node pool has such a name"
+    assert [text.startswith(said) for text in found] == [True] * placeholder
