@@ -263,7 +263,8 @@ IGNORED = {
     ("autoscaling.agones.dev", "FleetAutoscaler"): _OWN_REPLICAS,
     ("bitnami.com", "SealedSecret"): NO_PLACEMENT,
     ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
-    "cloud.google.com/compute-class into spec.labels of a CapacityPool",
+    "cloud.google.com/compute-class into spec.labels of a CapacityPool, and its machines (spec.priorities) into "
+    "spec.requirements",
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
     (
         "flow.volcano.sh",

@@ -185,7 +185,7 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     """Each change with its result, smallest first."""
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_network(advice)}{_example_of_class(advice)}{_of_parts(advice)}{_needed(advice.result)}"
+        f"{_of_cloud(advice)}{_network(advice)}{_example_of_class(advice)}{_of_parts(advice)}{_needed(advice.result)}"
         f"{_of_kueue(advice.result)}{_unfit(advice.result)}{_otherwise(advice)}"
         for advice in found
     ]
@@ -312,6 +312,14 @@ def _of_karpenter(advice: Advice) -> str:
         f"; Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them instead, "
         f"copy its requirements (`kubectl get nodepool {names[0]} -o yaml`) into spec.requirements"
     )
+
+
+def _of_cloud(advice: Advice) -> str:
+    """The note that a cloud launches for such pods, by an object that a plan does not read."""
+    giving = [part for part in advice.change.parts or (advice.change,) if part.kind in GIVING_LABELS]
+    labels = dict(str(label).split("=", 1) for part in giving for label in _texts(part, "labels"))
+    served = {key: text for facts in cloud_facts().values() for key, text in facts.served_by.items() if key in labels}
+    return "".join(f"; {text.format(name=labels[key])}" for key, text in served.items() if advice.result.launches)
 
 
 def _of_kueue(result: Result) -> str:

@@ -52,9 +52,10 @@ class CloudFacts:
     that wait in a queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name.
     `model_label` is the label by which pods select a model of accelerator, `count_label` the one with the number on
     a node. `chosen_labels` have values that users choose, so that their machines are unknown; the text names the
-    source. The cloud defines nodes with `built_in_values` and creates them itself; on nodes with
-    `own_driver_values` it installs the accelerators' driver, so that no CapacityPool has any of them.
-    `accelerator_taints` are the taints of nodes with a vendor's accelerators.
+    source. `served_by` says by which object the cloud serves pods that select such a `{name}`. The cloud defines
+    nodes with `built_in_values` and creates them itself; on nodes with `own_driver_values` it installs the
+    accelerators' driver, so that no CapacityPool has any of them. `accelerator_taints` are the taints of nodes with
+    a vendor's accelerators.
 
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
     `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
@@ -95,6 +96,7 @@ class CloudFacts:
     model_label: str = ""
     count_label: str = ""
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    served_by: FrozenMap[str, str] = field(default_factory=FrozenMap)
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     own_driver_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     accelerator_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
@@ -151,6 +153,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         model_label=row["model_label"],
         count_label=row["count_label"],
         chosen_labels=FrozenMap(row["chosen_labels"]),
+        served_by=FrozenMap(row.get("served_by", {})),
         built_in_values=_values(row, "built_in_values"),
         own_driver_values=_values(row, "own_driver_values"),
         accelerator_taints=FrozenMap({k: Taint(**found) for k, found in row.get("accelerator_taints", {}).items()}),

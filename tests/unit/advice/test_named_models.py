@@ -208,6 +208,8 @@ def test_a_pool_that_gets_such_a_label_has_such_machines(
     policy = Policy(considered=1000)
     found = advise(given.pods[0], given, SOME, plan_for(given, SOME, policy, NOW), policy, NOW, most=1)
     assert f"foreslice.dev/accelerator In {requirement} in spec.requirements" in advice_lines(found)[0]
+    served = f"GKE serves such pods by its ComputeClass {value}: for Foreslice to launch for them"
+    assert (served in advice_lines(found)[0]) is ("compute-class" in label)
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
 
 
