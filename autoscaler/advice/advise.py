@@ -5,7 +5,7 @@ The work is bounded by a number of plans, not by time, so the same question gets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import chain, combinations
@@ -24,8 +24,10 @@ from autoscaler.advice.disks import larger_disks
 from autoscaler.advice.named_models import nearest_models, renamed_models, renamed_products
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
+    depth_of_cut,
     foreign_resources,
     gives_up_accelerator,
+    is_small_cut,
     keys_dropped,
     labels_of_auto_mode,
     lower_requests,
@@ -193,7 +195,7 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
         result = trials.tried(change)
         if result is not None:
             return (Advice(change, result),)
-        if _prepares(second):
+        if _prepares(second) or is_small_cut(second):
             more.append(change)
     return next(filter(None, (_after(change, trials, budget, deeper=False) for change in more if deeper)), ())
 
@@ -358,22 +360,15 @@ def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[C
     if not short or not budget.take():
         return
     thorough = trials.plan(without_requests(asked, short), thorough=True)
-    fitting = {
-        (entry.pool, entry.drivers, entry.offering)
-        for demand in thorough.demands
-        if asked.pod.key in demand.pods
-        for entry in demand.considered
-        if entry.outcome is ConsideredOutcome.CHOSEN or (entry.outcome is ConsideredOutcome.FITS and not entry.reasons)
-    }
+    found = [e for d in thorough.demands if asked.pod.key in d.pods for e in d.considered if e.outcome.fits]
+    ready = [entry for entry in found if entry.outcome is ConsideredOutcome.CHOSEN or not entry.reasons]
+    bought = [entry for entry in found if {reason.code for reason in entry.reasons} == {Code.NEEDS_RESERVATION}]
+    fitting = {(entry.pool, entry.drivers, entry.offering) for entry in ready or bought}
     entries = [entry for entry in asked.considered if (entry.pool, entry.drivers, entry.offering) in fitting]
     yield from larger_disks(entries, asked.catalog)
-    cuts = [found for entry in entries if (found := shortages(entry.reasons)) is not None]
+    cuts = [(lacking, entry.offering) for entry in entries if (lacking := shortages(entry.reasons)) is not None]
     if cuts:
-        change = lower_requests(asked, min(cuts, key=_cut))
+        smallest, offering = min(cuts, key=lambda cut: depth_of_cut(cut[0]))
+        change = lower_requests(asked, smallest, asked.catalog.types[offering.instance_type])
         if change is not None:
             yield change
-
-
-def _cut(shortages: Mapping[str, tuple[int, int]]) -> tuple[float, ...]:
-    """The deepest cut first: what it leaves of the request decides."""
-    return tuple(sorted((1 - free / wanted for free, wanted in shortages.values()), reverse=True))

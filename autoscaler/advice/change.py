@@ -50,7 +50,9 @@ class ChangeKind(Enum):
     SELECT_HOLDING = "SelectHolding"  # label: of GPUs that hold a model; weights; gpus, have: that do not
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
-    LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
+    # requests: of each resource what is asked for, and what instead; small: by little; instance_type, estimated: of
+    # which resource nobody has measured how much the machine has for pods
+    LOWER_REQUEST = "LowerRequest"
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
     ADD_REQUIREMENT = "AddRequirement"  # key, value: of the nodes of a pool

@@ -15,7 +15,7 @@ from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
 from autoscaler.lint.tpu_advice import part_of_slice, topologies_of_size
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import SHORT_AMOUNTS, Code, Reason
+from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from autoscaler.planning.demand.scope import requested_resources, served_resources
@@ -28,9 +28,13 @@ from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import made_by_cloud, of_no_group, queue_labels
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_allocatable import CPU, EPHEMERAL_STORAGE, MEMORY
 
 _LOWERED = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
+_SMALL_CUT = 0.05  # of a request: models of what nodes reserve are no better
+_ESTIMATED = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})  # unless they were measured on a node
 _MEBI = 2**20
 _GIBI = 2**30
 
@@ -272,7 +276,17 @@ def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None
     return found or None
 
 
-def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]]) -> Change | None:
+def depth_of_cut(shortages: Mapping[str, tuple[int, int]]) -> tuple[float, ...]:
+    """The deepest cut first: what it leaves of the request decides."""
+    return tuple(sorted((1 - free / wanted for free, wanted in shortages.values()), reverse=True))
+
+
+def is_small_cut(change: Change) -> bool:
+    """True if it lowers requests by so little that nobody wants another machine instead."""
+    return change.kind is ChangeKind.LOWER_REQUEST and change.detail.get("small") is True
+
+
+def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]], machine: InstanceType) -> Change | None:
     """For each resource, the container that asks for most asks for so much less that the pod asks for what is free.
 
     None where that would leave nothing, or where the containers do not decide what the pod requests.
@@ -295,7 +309,11 @@ def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]]) -> Ch
     def edit(pod: Pod) -> Pod:
         return replace(pod, containers=tuple(_asking(c, lowered.get(c.name, {})) for c in pod.containers))
 
-    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit), requests=tuple(texts))
+    facts: dict[str, Fact] = {"requests": tuple(texts), "small": depth_of_cut(short)[0] <= _SMALL_CUT}
+    estimated = sorted(short.keys() & _ESTIMATED - machine.allocatable.keys())
+    if facts["small"] and estimated:
+        facts |= {"instance_type": machine.name, "estimated": estimated[0]}
+    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit), **facts)
 
 
 def _asking(container: Container, amounts: Mapping[str, Quantity]) -> Container:

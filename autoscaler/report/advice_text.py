@@ -123,6 +123,11 @@ _SOLD_OTHERWISE: Final[dict[ChangeKind, str]] = {
         "`foreslice catalog set`)"
     ),
 }
+# What a pod lacks of a machine by little may be there: nobody has measured it.
+_ESTIMATED: Final = (
+    " (what {instance_type} has of {estimated} for pods is an estimate: if yours has more, say so instead: `foreslice "
+    "catalog set {instance_type} allocatable.{estimated}=… --into DIR --reason WHY`)"
+)
 CREATE_POOL: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
@@ -153,6 +158,7 @@ def _part_text(change: Change, *, new: bool) -> str:
     """The change without the object; `new`: in a new pool."""
     of_none = _OF_NEW_POOL if new else _WITHOUT_POOL
     template = _TEXTS[change.kind] if change.subject else of_none.get(change.kind, _TEXTS[change.kind])
+    template += _ESTIMATED if "estimated" in change.detail else ""
     template = _SOLD_OTHERWISE[change.kind] if "sold_as" in change.detail else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     if "condition" in facts:

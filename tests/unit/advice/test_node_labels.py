@@ -7,13 +7,15 @@ import pytest
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
 _CATALOG = shipped("g4dn.xlarge", "g2-standard-4")
@@ -64,3 +66,22 @@ def test_a_name_that_no_node_pool_has_is_dropped_and_not_listed(name: str, team:
     assert f"drop nodeSelector cloud.google.com/gke-nodepool={name}" in line
     assert "spec.nodePools" not in line
     assert ("team=a in spec.labels" in line) is bool(team)
+
+
+@pytest.mark.parametrize(
+    ("memory", "machine", "told"),
+    [("2700Gi", "a3-ultragpu-8g", False), ("2800Gi", "a3-ultragpu-8g", True), ("3500Gi", "a4-highgpu-8g", False)],
+)
+def test_a_machine_that_is_short_of_an_estimated_amount_by_little_comes_first(
+    memory: str, machine: str, *, told: bool
+) -> None:
+    """The pods were written for the machine that they name: the model of what its node reserves may be wrong."""
+    asking = Container("main", FrozenMap({"memory": Quantity.parse(memory)}))
+    selector = FrozenMap({labels.GKE_NODE_POOL: "a3-ultragpu-8g-pool"})
+    selecting = replace(pod("p", "c", node_selector=selector), containers=(asking,))
+    given, policy = snapshot([selecting], [claim("c", gpus(8))]), Policy(considered=1000)
+    catalog = shipped("a3-ultragpu-8g", "a4-highgpu-8g")
+    found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
+    said = "request memory 2800Gi → 2738Gi (container main) (what a3-ultragpu-8g has of memory for pods is an estimate"
+    assert (said in advice_lines(found)[0]) is told
