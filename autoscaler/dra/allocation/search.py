@@ -105,7 +105,7 @@ class Search:
         self.aliased: set[RequestPlan] = set()
         if at.profile.allocator.big_request_aliasing:
             self.aliased = {plan for plan, c in self.requested.items() if c and any(q.big for q in c.values())}
-        self.symmetry = Symmetry(self) if budget.prune and not self._remembers_history() else None
+        self.symmetry = Symmetry() if budget.prune and not self._remembers_history() else None
 
     def _remembers_history(self) -> bool:
         """True if known defects let rejected attempts change later answers, so that nothing may be skipped."""
@@ -196,7 +196,7 @@ class Search:
     def _exact_count(self, i: int, j: int, plan: RequestPlan, k: int, start: int) -> Call:
         """Try each device from `start` on; within one request only combinations are tried, not permutations."""
         symmetry = self.symmetry
-        key = symmetry.key(i, plan, k, start, steps=self.steps) if symmetry is not None else None
+        key = symmetry.key(self, i, plan, k, start, steps=self.steps) if symmetry is not None else None
         if key is not None and symmetry is not None and symmetry.known_vain(key):
             return Result.FAILED
         begun = self._effort()
@@ -206,7 +206,7 @@ class Search:
         vain: dict[Hashable, DeadEnd] = {}
         equivalence_key: Callable[[int], Hashable] | None = None
         passed = start
-        every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(plan, start)
+        every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(self, plan, start)
         for index in every:
             if self.taken[index] & bit if admin else (self.busy[index] or self.taken[index]):
                 continue
@@ -237,8 +237,8 @@ class Search:
             clean = self._give_back(i, plan, pooled, undo)
             if result is Result.TOO_MANY:
                 return result
-            if symmetry is not None and clean and symmetry.learn():
-                equivalence_key = equivalence_key or symmetry.equivalence_keys()
+            if symmetry is not None and clean and symmetry.learn(self):
+                equivalence_key = equivalence_key or symmetry.equivalence_keys(self)
                 vain[equivalence_key(index)] = DeadEnd(self._effort() - before)
         pay(len(self.devices) - passed)
         if self.scene.pools.barrier is not None:

@@ -42,9 +42,12 @@ class DeadEnd:
 
 @dataclass(slots=True)
 class Symmetry:
-    """The parts that one search may skip. `skipped_steps` estimates the steps that upstream makes in its place."""
+    """The parts that one search may skip. `skipped_steps` estimates the steps that upstream makes in its place.
 
-    position: SearchState
+    Methods are given the state of the search, which is not kept: with a cycle, the search would be freed only by the
+    garbage collector, and there is one for each node that a pod is tried on.
+    """
+
     skipped_steps: int = 0
     _kinds: Kinds | None = None
     _usable: bool = True
@@ -52,38 +55,38 @@ class Symmetry:
     _uses: dict[Hashable, int] = field(default_factory=dict)  # numbers sort and compare faster than uses
     _chosen: dict[RequestPlan, list[int]] = field(default_factory=dict)  # devices that its selectors choose
 
-    def learn(self) -> bool:
+    def learn(self, position: SearchState) -> bool:
         """Find the devices that are alike, at the first failure. True if the search may skip anything.
 
         Raises InfeasibleError.
         """
         if self._kinds is None and self._usable:
-            plans = [plan for claim in self.position.plans for plan in claim.plans()]
-            overflow = any(claim.most_devices > MAX_DEVICES_PER_CLAIM for claim in self.position.plans)
+            plans = [plan for claim in position.plans for plan in claim.plans()]
+            overflow = any(claim.most_devices > MAX_DEVICES_PER_CLAIM for claim in position.plans)
             # All mode takes devices in order up to the first that is in use, or up to an error for a constraint. If
             # both errors and the limit of devices are possible, the order also decides which of them is reached.
             ordered = any(plan.everything is not None and plan.constraints for plan in plans)
-            raises = ordered or may_raise(self.position, plans)
-            if not raises and provably_vain(self.position):
+            raises = ordered or may_raise(position, plans)
+            if not raises and provably_vain(position):
                 raise InfeasibleError
             self._usable = not ordered and not (overflow and raises)
             if not raises:
-                self._chosen = {plan: chosen(self.position, plan) for plan in plans}
+                self._chosen = {plan: chosen(position, plan) for plan in plans}
             if self._usable:
-                renaming = not raises and not overflow and not order_matters(self.position)
-                self._kinds = find_kinds(self.position, plans, renaming=renaming)
+                renaming = not raises and not overflow and not order_matters(position)
+                self._kinds = find_kinds(position, plans, renaming=renaming)
         return self._usable
 
-    def worth_trying(self, plan: RequestPlan, start: int) -> Sequence[int]:
+    def worth_trying(self, position: SearchState, plan: RequestPlan, start: int) -> Sequence[int]:
         """The devices from `start` on, without those that selectors are known to refuse."""
         known = self._chosen.get(plan)
         if known is None:
-            return range(start, len(self.position.busy))
+            return range(start, len(position.busy))
         return known[bisect_left(known, start) :]
 
-    def equivalence_keys(self) -> Callable[[int], Hashable]:
+    def equivalence_keys(self, position: SearchState) -> Callable[[int], Hashable]:
         """A function whose results are equal for devices that are alike in the current state of the search."""
-        kinds, position, used = self._kinds, self.position, self._used(0)
+        kinds, used = self._kinds, self._used(position, 0)
         assert kinds is not None
 
         def equivalence_key(index: int) -> Hashable:
@@ -93,9 +96,9 @@ class Symmetry:
 
         return equivalence_key
 
-    def _used(self, start: int) -> dict[int, tuple[int, ...]]:
+    def _used(self, position: SearchState, start: int) -> dict[int, tuple[int, ...]]:
         """By part with devices of this search: their kinds and uses, and which of them are at `start` or later."""
-        kinds, position, numbers = self._kinds, self.position, self._uses
+        kinds, numbers = self._kinds, self._uses
         assert kinds is not None
         used: dict[int, list[int]] = {}
         for index in {pooled.index for held in position.held() for pooled in held}:
@@ -103,7 +106,9 @@ class Symmetry:
             used.setdefault(kinds.parts[index], []).append(numbers.setdefault(use, len(numbers)))
         return {part: tuple(sorted(uses)) for part, uses in used.items()}
 
-    def key(self, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int) -> Hashable | None:
+    def key(
+        self, position: SearchState, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int
+    ) -> Hashable | None:
         """A key that is equal for places of the search where the same can still be found.
 
         None before `learn`, and in the first `_PATIENCE` steps: short searches are cheaper to repeat.
@@ -112,9 +117,9 @@ class Symmetry:
         if kinds is None or steps < _PATIENCE:
             return None
         # The amounts left in counters follow from the devices in use.
-        used = sorted((kinds.shapes[part], uses) for part, uses in self._used(start).items())
-        held = len(self.position.held()[claim])
-        return plan, k, start, held, tuple(used), tuple(map(state_key, self.position.states[claim]))
+        used = sorted((kinds.shapes[part], uses) for part, uses in self._used(position, start).items())
+        held = len(position.held()[claim])
+        return plan, k, start, held, tuple(used), tuple(map(state_key, position.states[claim]))
 
     def known_vain(self, key: Hashable) -> bool:
         """True if this place has failed before."""

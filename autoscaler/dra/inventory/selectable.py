@@ -68,7 +68,7 @@ class ClassMatches:
 class RequestMatches:
     """The answers for one (class, selectors) pair on one node, computed when they are needed."""
 
-    memo: SelectorMemo
+    judge: Judge
     device_class: DeviceClass
     request: DeviceRequest
     answers: list[Selectability | None]
@@ -77,7 +77,7 @@ class RequestMatches:
     def of(self, pooled: PooledDevice) -> Selectability:
         answer = self.answers[pooled.index]
         if answer is None:
-            answer = self.of_class.refused[pooled.index] or self.memo.judge(
+            answer = self.of_class.refused[pooled.index] or self.judge.of(
                 self.device_class, self.request, pooled, self.of_class
             )
             self.answers[pooled.index] = answer
@@ -92,34 +92,15 @@ class RequestMatches:
         return answer is Answer.YES
 
 
-class SelectorMemo:
-    """All selector answers on one node. `outcomes`: of whole allocations, by question, with their claims."""
+class Judge:
+    """Computes the answers on one node. It keeps none: they refer to it."""
 
-    def __init__(self, engine: SelectorEngine, profile: KubernetesProfile, node: Node, pools: NodePools) -> None:
+    def __init__(self, engine: SelectorEngine, profile: KubernetesProfile, node: Node) -> None:
         self._engine = engine
         self._profile = profile
         self._node = node
-        self._size = len(pools.devices)
-        self.outcomes: dict[Hashable, tuple[tuple[ResourceClaim, ...], Allocated | NotAllocated]] = {}
-        self._classes: dict[tuple[Selector, ...], ClassMatches] = {}
-        self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 
-    def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
-        """The answers for a request; requests with the same selectors share them."""
-        key = (device_class.selectors, request.selectors)
-        found = self._requests.get(key)
-        if found is None:
-            if len(self._requests) >= _MOST_REQUESTS or len(self._requests) * self._size >= _MOST:
-                self._requests.clear()
-                self._classes.clear()
-            of_class = self._classes.get(device_class.selectors)
-            if of_class is None:
-                of_class = ClassMatches([None] * self._size, [None] * self._size)
-                self._classes[device_class.selectors] = of_class
-            found = self._requests[key] = RequestMatches(self, device_class, request, of_class.refused.copy(), of_class)
-        return found
-
-    def judge(
+    def of(
         self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice, of_class: ClassMatches
     ) -> Selectability:
         """Compute the answer for one device, in upstream's order. Raises BudgetSpentError."""
@@ -179,6 +160,34 @@ class SelectorMemo:
         reason = Reason.of(code, Subject("device", str(pooled.id)), **facts)
         strict = Answer.NO if unknown else Answer.ERROR
         return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
+
+
+class SelectorMemo:
+    """All selector answers on one node. `outcomes`: of whole allocations, by question, with their claims."""
+
+    def __init__(self, engine: SelectorEngine, profile: KubernetesProfile, node: Node, pools: NodePools) -> None:
+        self._judge = Judge(engine, profile, node)
+        self._size = len(pools.devices)
+        self.outcomes: dict[Hashable, tuple[tuple[ResourceClaim, ...], Allocated | NotAllocated]] = {}
+        self._classes: dict[tuple[Selector, ...], ClassMatches] = {}
+        self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
+
+    def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
+        """The answers for a request; requests with the same selectors share them."""
+        key = (device_class.selectors, request.selectors)
+        found = self._requests.get(key)
+        if found is None:
+            if len(self._requests) >= _MOST_REQUESTS or len(self._requests) * self._size >= _MOST:
+                self._requests.clear()
+                self._classes.clear()
+            of_class = self._classes.get(device_class.selectors)
+            if of_class is None:
+                of_class = ClassMatches([None] * self._size, [None] * self._size)
+                self._classes[device_class.selectors] = of_class
+            found = self._requests[key] = RequestMatches(
+                self._judge, device_class, request, of_class.refused.copy(), of_class
+            )
+        return found
 
 
 @lru_cache(maxsize=1024)

@@ -171,19 +171,19 @@ class Fillings(Generic[State]):
     def patterns(self, shape: int, demand: Counts, *, puts: int) -> Iterator[Pattern]:
         """Every multiset within the demand that fits on a node of the shape. Raises OutOfStepsError after `puts`
         puts."""
+        return self._extended((), 0, shape, demand, puts=puts)
 
-        def extend(pattern: Pattern, first: int) -> Iterator[Pattern]:
-            for item in range(first, len(demand)):
-                if pattern.count(item) >= demand[item]:
-                    continue
-                if self.puts > puts:
-                    raise OutOfStepsError
-                larger = (*pattern, item)
-                if self.state(shape, larger) is not None:
-                    yield larger
-                    yield from extend(larger, item)
-
-        yield from extend((), 0)
+    def _extended(self, pattern: Pattern, first: int, shape: int, demand: Counts, *, puts: int) -> Iterator[Pattern]:
+        """The same, of those that add items from `first` on to a pattern."""
+        for item in range(first, len(demand)):
+            if pattern.count(item) >= demand[item]:
+                continue
+            if self.puts > puts:
+                raise OutOfStepsError
+            larger = (*pattern, item)
+            if self.state(shape, larger) is not None:
+                yield larger
+                yield from self._extended(larger, item, shape, demand, puts=puts)
 
     def filled(self, shape: int, residual: Sequence[int], items: Bits) -> Iterator[Pattern]:
         """Fill a node with as many bundles of the first item as fit, then with later items; yields every step."""

@@ -7,6 +7,7 @@ only in amounts: it is computed for one of them that has room, and this class pa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown, Verdict
@@ -15,6 +16,7 @@ from autoscaler.planning.placement.device_states import Filled, PodApart, Step
 from autoscaler.planning.work import over_budget
 from instance_catalog.dataclass import dataclass, field
 
+Ask: TypeAlias = Callable[[int, int], Verdict]
 FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 
 
@@ -42,45 +44,42 @@ class Kin:
 
 
 class FirstVerdicts:
-    """Verdicts by shape and class. `ask` computes a verdict, and the class pays for it.
+    """Verdicts by shape and class.
 
-    `same` numbers the requests of pods: equal if the same devices match on every machine.
+    `same` numbers the requests of pods: equal if the same devices match on every machine. Methods are given `ask`,
+    which computes a verdict at the cost of the class. It is not kept: a cycle would keep the objects of a plan.
     """
 
-    def __init__(
-        self,
-        free: Callable[[], Sequence[Mapping[str, int]]],
-        ask: Callable[[int, int], Verdict],
-        same: Callable[[PodApart], int],
-    ) -> None:
+    def __init__(self, free: Callable[[], Sequence[Mapping[str, int]]], same: Callable[[PodApart], int]) -> None:
         self._free = free
-        self._ask = ask
         self._same = same
         self._room: Room[str] | None = None
         self._roomy: dict[int, Bits] = {}
         self._as_plain: dict[Bits, Bits] = {}
         self._kin: dict[tuple[int, int], Kin] = {}
 
-    def of(self, shape: int, item: int, pod: PodApart) -> Verdict:
+    def of(self, shape: int, item: int, pod: PodApart, ask: Ask) -> Verdict:
         """The verdict about one bundle of the class: `pod`. Its reasons may name equal claims of another class."""
         if not self.roomy(item, pod) >> shape & 1:
             return FULL
         kin = self.kin_of(pod)
         found = kin.answers.get(shape)
         if found is None:
-            found = self._ask(shape, item)
+            found = ask(shape, item)
             if over_budget(found):
                 return found
             kin.add(shape, found)
         return found
 
-    def possible(self, item: int, pod: PodApart, among: Bits, *, asks: bool) -> Bits:
-        """Those of the shapes whose empty nodes may take one bundle of the class. Without `asks`, an answer that is not
+    def possible(self, item: int, pod: PodApart, among: Bits, ask: Ask | None) -> Bits:
+        """Those of the shapes whose empty nodes may take one bundle of the class. Without `ask`, an answer that is not
         known yet is none that the shape refuses."""
         roomy, kin = self.roomy(item, pod) & among, self.kin_of(pod)
-        undecided = 0 if asks else roomy & ~kin.asked
-        for shape in numbers_in(roomy & ~kin.asked) if asks else ():
-            if over_budget(self.of(shape, item, pod)):
+        if ask is None:
+            return roomy & (kin.possible | ~kin.asked)
+        undecided = 0
+        for shape in numbers_in(roomy & ~kin.asked):
+            if over_budget(self.of(shape, item, pod, ask)):
                 undecided |= 1 << shape
         return roomy & kin.possible | undecided
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
 from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
@@ -51,10 +52,11 @@ class PackingOracle:
         self._fitting: set[int] = set()
         self._held: set[Hashable] = set()  # shapes with the kin of bundles that they take together
         self._told: dict[tuple[int, int], Verdict] = {}
+        everywhere = Everywhere(requests, classes, self._nodes.matchings)
+        # Nothing here refers to the oracle: it is freed with its last reference, and the whole plan with it.
         self._firsts = FirstVerdicts(
-            lambda: [shape.free for shape in shapes], lambda *key: self._first_on(*key)[0], self._same
+            lambda: [shape.free for shape in shapes], partial(_same, self._pods, everywhere, ledger)
         )
-        self._everywhere = Everywhere(requests, classes, self._nodes.matchings)
         self._plain = [(n, shape.plain) for n, shape in enumerate(shapes) if shape.plain is not None]
         self._answered: dict[int, Bits] = {}  # by class, the shapes with a verdict
 
@@ -86,7 +88,7 @@ class PackingOracle:
         plain = self._shapes[shape].plain
         if plain is not None and lacks_amounts(self.verdict(plain, item)):
             return FULL
-        found = self._firsts.of(shape, item, pod)
+        found = self._firsts.of(shape, item, pod, self._ask)
         if isinstance(found, Fits):
             self._fitting.add(item)
         return found
@@ -332,7 +334,7 @@ class PackingOracle:
         """Those of the shapes whose empty nodes may take the class; the others never do."""
         pod = self._pod_apart(item, 0)
         if pod is not None:
-            return self._firsts.possible(item, pod, among, asks=not self.ledger.refused(item))
+            return self._firsts.possible(item, pod, among, None if self.ledger.refused(item) else self._ask)
         refusing = (DoesNotFit, Fatal)
         return bits_of(s for s in numbers_in(among) if not isinstance(self.verdict(s, item), refusing))
 
@@ -343,6 +345,9 @@ class PackingOracle:
             looking = self._pod_apart(item, LOOKING)
             return -1 if looking is None else self._firsts.roomy(item, looking)
         return self._firsts.roomy_as_plain(item, pod, self._plain)
+
+    def _ask(self, shape: int, item: int) -> Verdict:
+        return self._first_on(shape, item)[0]
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
@@ -372,8 +377,9 @@ class PackingOracle:
             return None
         return self._explained(plain, item), None
 
-    def _same(self, pod: PodApart) -> int:
-        """A number for the matches of the claims on all machines. The first class with these requests pays."""
-        item, ledger = self._pods.first_class(pod), self.ledger
-        payer = None if item is None or ledger.refused(item) else ledger.accounts[item]
-        return self._everywhere.number(pod.wants, pod.claims, payer)
+
+def _same(pods: PodsApart, everywhere: Everywhere, ledger: Ledger, pod: PodApart) -> int:
+    """A number for the matches of the claims on all machines. The first class with these requests pays."""
+    item = pods.first_class(pod)
+    payer = None if item is None or ledger.refused(item) else ledger.accounts[item]
+    return everywhere.number(pod.wants, pod.claims, payer)
