@@ -91,6 +91,7 @@ bench-peers: setup
 # The loop at 5,000 nodes of eight devices, filled to 90 %, with churn, and how its time grows; a quarter of an hour.
 NODES ?= 5000
 bench-scale: setup
+	$(BIN)/python -m benchmarks.first_read --nodes $(NODES)
 	$(BIN)/python -m benchmarks.scale --nodes $(NODES)
 
 # The installed controller on the control plane of `make e2e`: memory, CPU and time to act at 1,000 nodes; ten minutes.
