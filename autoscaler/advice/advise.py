@@ -60,7 +60,7 @@ from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings,
 from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined
-from autoscaler.advice.volumes import volume_claims
+from autoscaler.advice.volumes import missing_volumes, volume_claims
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import ConsideredOutcome, Plan
 from autoscaler.model.pod import Pod
@@ -142,8 +142,7 @@ def advise(
         if len(found) >= most:
             break
     left = [change for change in tried if change not in pursued]
-    found = found or list(_onward(left, trials, budget) or _pair(tried, trials, budget))
-    found = found or list(_onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True))
+    found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
     return tuple(refined(one, trials, budget) for one in found)
 
 
@@ -235,6 +234,14 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
     yield from _requests(after.asked, after, budget)
 
 
+def _several(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
+    if found := _pair(tried, trials, budget):
+        return found
+    found = _onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True)
+    volumes = tuple(missing_volumes(trials.asked))
+    return found or (_pair(tried, trials, budget, *volumes) if volumes else ())
+
+
 def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator[Advice]:
     """A pool that somebody creates, with the drivers that it needs where those that are assumed do not do."""
     if not trials.creates_pool(change) or not budget.take():
@@ -248,29 +255,21 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
         yield Advice(complete, result)
 
 
-def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
-    """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
-    pairs = sorted(combinations(range(len(tried)), 2), key=lambda pair: (_given_up(tried, pair), sum(pair)))
+def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget, *also: Change) -> tuple[Advice, ...]:
+    """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector.
+    `also`: with these in any case."""
+    gives_up = [gives_up_accelerator(change) for change in tried]
+    pairs = sorted(combinations(range(len(tried)), 2), key=lambda p: (sum(gives_up[i] for i in p), sum(p)))
     sensible = [
         (a, b)
         for a, b in pairs
         if not (_undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
     ]
     for first, second in sensible[:_PAIRS]:
-        change = Change.together(tried[first], tried[second])
-        if not trials.tries(change):
-            continue
-        if not budget.take():
-            break
-        result = trials.tried(change)
-        if result is not None:
+        change = Change.together(*also, tried[first], tried[second])
+        if trials.tries(change) and budget.take() and (result := trials.tried(change)) is not None:
             return (Advice(change, result),)
     return ()
-
-
-def _given_up(tried: Sequence[Change], pair: tuple[int, int]) -> int:
-    """The number of changes that let a pod have any accelerator although it names one."""
-    return sum(gives_up_accelerator(tried[index]) for index in pair)
 
 
 def _leaves_cloud(change: Change) -> bool:

@@ -158,8 +158,8 @@ _LABELS_OF_NODES = (
     "nodes that have it, or write it into spec.labels of a CapacityPool whose machines the rule matches"
 )
 _OF_RUNTIMES = (
-    "KServe adds what it says to the pods of services that use it (cpu, memory, GPUs, node selectors), and a plan does "
-    "not: give the pods that KServe makes (kubectl get pods -o yaml)"
+    "it makes no pods by itself; InferenceServices in these files that name it in spec.predictor.model.runtime are "
+    "planned with it"
 )
 # sgl-project/rbg f8be5f7, doc/features/engine-runtime.md (2026-11).
 _ENGINE_RUNTIME = (

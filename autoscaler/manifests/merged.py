@@ -3,8 +3,9 @@
 Ported rules: kubeflow/trainer 8c0f505, pkg/runtime/core/trainingruntime.go and pkg/runtime/framework/plugins (jobset,
 plainml, torch, mpi), and 03b37bb, plugins/coscheduling and plugins/volcano (the PodGroup counts all pods of the job),
 of a TrainJob and its runtime; kserve/kserve aaac4e2, pkg/controller/v1alpha2/llmisvc/config_merge.go, of an
-LLMInferenceService and its `baseRefs`. Both merge as `kubectl apply` does for pods: maps by key, containers, volumes
-and variables by name, and other lists as a whole.
+LLMInferenceService and its `baseRefs`; 00bd5d0, pkg/controller/v1beta1/inferenceservice/utils/utils.go, of an
+InferenceService and the ServingRuntime that it names. All merge as `kubectl apply` does for pods: maps by key,
+containers, volumes and variables by name, and other lists as a whole.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, TypeAlias
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
+from autoscaler.kube.workloads.kserve import OF_MODELS, STORAGE, of_model, sources_of
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList
 from instance_catalog.dataclass import replace
@@ -25,7 +27,16 @@ _Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
 
 TRAINER: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+_KSERVE: Final = "serving.kserve.io"
 _CONFIG: Final = "LLMInferenceServiceConfig"
+_SERVING: Final = ("ServingRuntime", "ClusterServingRuntime")  # in the order in which KServe looks for a name
+_CLUSTER_WIDE: Final = ("ClusterTrainingRuntime", "ClusterServingRuntime")
+_SERVER: Final = "kserve-container"  # the container of a runtime that serves the model
+# Fields of a ServingRuntime that its pods get, besides containers.
+_OF_PODS: Final = (
+    *("affinity", "annotations", "imagePullSecrets", "labels", "nodeSelector", "resourceClaims", "schedulerName"),
+    *("tolerations", "volumes"),
+)
 _OF_KSERVE: Final = "kserve"  # the namespace of configs that all services may use
 _NODE: Final = "node"  # the container, and with MPI the job, that trains
 _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -36,8 +47,9 @@ MOST_MERGED: Final = 3_000_000
 
 
 def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document | EmptyList | Diagnostic]:
-    """The documents, with each TrainJob whose runtime is among them as the JobSet that its controller makes, and each
-    LLMInferenceService with those of its base configs that are among them. Of too much to merge nothing but that."""
+    """The documents, with each TrainJob whose runtime is among them as the JobSet that its controller makes, each
+    LLMInferenceService with those of its base configs that are among them, and each InferenceService with the runtime
+    that it names. Of too much to merge nothing but that."""
     documents = [one for one in read if isinstance(one, Document)]
     templates = dict(_templates(documents))
     if not templates:
@@ -91,8 +103,8 @@ def _templates(documents: Iterable[Document]) -> Iterator[tuple[tuple[str, str, 
     for one in documents:
         version, kind = header(one.value)
         group = version.partition("/")[0]
-        if (group == TRAINER and kind in _RUNTIMES) or (group, kind) == ("serving.kserve.io", _CONFIG):
-            space = "" if kind == _RUNTIMES[0] else one.metadata.namespace
+        if (group == TRAINER and kind in _RUNTIMES) or (group == _KSERVE and kind in (_CONFIG, *_SERVING)):
+            space = "" if kind in _CLUSTER_WIDE else one.metadata.namespace
             yield (kind, space, one.metadata.name), Fields(one.value)
 
 
@@ -101,11 +113,42 @@ def _completed(one: Document, templates: _Templates) -> Document:
     group, fields = version.partition("/")[0], Fields(one.value)
     if (group, kind) == (TRAINER, "TrainJob"):
         of, name = runtime_named(fields)
-        runtime = templates.get((of, "" if of == _RUNTIMES[0] else one.metadata.namespace, name))
+        runtime = templates.get((of, "" if of in _CLUSTER_WIDE else one.metadata.namespace, name))
         return replace(one, value=_job_set(fields, runtime), written=one.value) if runtime is not None else one
-    if (group, kind) == ("serving.kserve.io", "LLMInferenceService"):
+    if (group, kind) == (_KSERVE, "LLMInferenceService"):
         return replace(one, value=_with_configs(fields, one.metadata.namespace, templates))
+    if (group, kind) == (_KSERVE, "InferenceService"):
+        predictor = fields.child("spec").child("predictor")
+        named = predictor.child("model").raw("runtime")
+        keys = ((of, "" if of in _CLUSTER_WIDE else one.metadata.namespace, str(named)) for of in _SERVING)
+        runtime = next((templates[key].child("spec") for key in keys if key in templates), None)
+        made = _with_runtime(predictor, runtime) if runtime is not None else None
+        if made is not None:
+            return replace(one, value={**_raw(fields), "spec": {**_raw(fields.child("spec")), "predictor": made}})
     return one
+
+
+def _with_runtime(predictor: Fields, runtime: Fields) -> dict[str, object] | None:
+    """The predictor as one of containers: its model server over that of the runtime, whose arguments come first. None
+    for a runtime without one, and for those that KServe refuses here: disabled ones, and those of ModelMesh."""
+    servers = [one for one in runtime.children("containers") if one.text("name") == _SERVER]
+    if not servers or any(runtime.raw(name) is True for name in ("disabled", "multiModel")):
+        return None
+    model = predictor.child("model")
+    own = {name: model.raw(name) for name in model.names() if name not in OF_MODELS}
+    server = _dict(over(_raw(servers[0]), {**own, "name": _SERVER}))
+    if args := [*_list(servers[0].raw("args")), *_list(own.get("args"))]:
+        server["args"] = args
+    others = [_raw(one) for one in runtime.children("containers") if one.text("name") != _SERVER]
+    sources = sources_of(predictor, "model")
+    env = _list(server.get("env"))
+    stored = [{"name": STORAGE, "value": model.raw("storageUri")}] if "storageUri" in model else []
+    containers = of_model([{**server, "env": [*stored, *env]}, *others], sources)
+    fields = {name: runtime.raw(name) for name in _OF_PODS if name in runtime}
+    given = {name: predictor.raw(name) for name in predictor.names() if name != "model"}
+    if "workerSpec" in given and "workerSpec" in runtime:
+        fields["workerSpec"] = runtime.raw("workerSpec")
+    return _dict(over({**fields, "containers": containers}, given))
 
 
 def _with_configs(service: Fields, namespace: str, templates: _Templates) -> dict[str, object]:

@@ -15,6 +15,7 @@ from autoscaler.cel.program import demands_of
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems, left_by_template, render_overlay
+from autoscaler.kube.workloads.kserve import model_claims
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
@@ -83,6 +84,9 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
             for holder in (spec, *spec.children("podSets")):
                 reference = holder.child("podTemplateRef")
                 _check(reference, "name", f"{namespace}/", manifests.pod_templates, problems, what="PodTemplate")
+        case "InferenceService" | "LLMInferenceService":
+            for path, name in model_claims(fields):
+                _check_volume(path, namespace, name, manifests, problems)
         case "ResourceClaim":
             _check_classes(fields.child("spec"), manifests, problems)
         case "ResourceClaimTemplate":
@@ -350,10 +354,13 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
                     problems.error((*claim.path, "name"), message, step)
     for volume in spec.children("volumes"):
         claim = volume.child("persistentVolumeClaim")
-        name = claim.text("claimName")
-        if name and f"{namespace}/{name}" not in manifests.volume_claims:
-            step = left_by_template(name) or _WITH_VOLUME
-            problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
+        _check_volume((*claim.path, "claimName"), namespace, claim.text("claimName"), manifests, problems)
+
+
+def _check_volume(path: Path, namespace: str, name: str, manifests: ManifestSet, problems: Problems) -> None:
+    if name and f"{namespace}/{name}" not in manifests.volume_claims:
+        step = left_by_template(name) or _WITH_VOLUME
+        problems.warn(path, f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 
 def _check_generated(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:

@@ -120,6 +120,15 @@ class TopologySpread:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """An object that adds to the spec of a pod and is not in the files, so that it may ask for devices: `what` names
+    it, `step` gets it."""
+
+    what: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class GangRef(Namespaced):
     """The gang of a pod: (namespace, name) of a PodGroup-like object in the snapshot's gangs."""
 
@@ -183,6 +192,7 @@ class Pod(Namespaced):
     awaits: frozenset[str] = frozenset()  # in a plan that looks ahead: blocks on which it may be before they begin
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
+    unread: Unread | None = None
     origin: Origin = field(default=CLUSTER, compare=False)
     # When the API server created it, seconds of the epoch; 0: never. Equal pods are one kind, whatever their age.
     created: float = field(default=0.0, compare=False)
@@ -200,6 +210,12 @@ class Pod(Namespaced):
     def bound(self) -> bool:
         """True if it occupies a node (assigned and not finished)."""
         return self.node_name is not None and not self.finished
+
+    @property
+    def asks_for_devices(self) -> bool:
+        """True if it claims devices or requests an extended resource."""
+        containers = (*self.containers, *self.init_containers)
+        return bool(self.claims) or any("/" in name for container in containers for name in container.requests)
 
     @property
     def selected_labels(self) -> frozenset[str]:

@@ -22,6 +22,13 @@ BOUND_BEFORE: Final = (
     "{bound_to}; give the bound claim and its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`), or use a "
     "StorageClass with volumeBindingMode: WaitForFirstConsumer"
 )
+# What decides about a pod and is not in the files.
+NOT_GIVEN: Final = (
+    "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
+    "it waits for a pod: give it with -f (`kubectl get sc -o yaml`)",
+    BOUND_BEFORE,
+    "depends on {unread}, which is not in the files and may ask for devices: {step}",
+)
 VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.VOLUME_ZONE_CONFLICT: (

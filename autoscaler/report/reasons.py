@@ -12,10 +12,10 @@ from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import (
-    BOUND_BEFORE,
     NAME_DROPPED,
     NO_LINK,
     NODE_TEXTS,
+    NOT_GIVEN,
     REQUEST_TEXTS,
     SCOPE_TEXTS,
     VOLUME_TEXTS,
@@ -81,9 +81,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
     Code.UNSUPPORTED: (
         "driver profile {drivers} leaves out {types} instance types, such as {example}: {problem}",
-        "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
-        "it waits for a pod: give it with -f (`kubectl get sc -o yaml`)",
-        BOUND_BEFORE,
+        *NOT_GIVEN,
         "{feature} is not supported",
         "fields not supported: {fields}",
         "is not supported",

@@ -1,19 +1,24 @@
 """KServe (serving.kserve.io): the pods of an InferenceService and of an LLMInferenceService.
 
 Ported rules: kserve/kserve v0.20, pkg/apis/serving/v1beta1 and v1alpha2, components/predictor.go of the controller of
-InferenceServices, config/configmap/inferenceservice.yaml. What a ServingRuntime or one of KServe's own
-LLMInferenceServiceConfigs adds is not read: a warning says so. Those that `baseRefs` name are merged before
-(`manifests.merged`), as far as they are in the files.
+InferenceServices, config/configmap/inferenceservice.yaml, and of the webhook that mounts a model's
+PersistentVolumeClaim, pkg/webhook/admission/pod/storage_initializer_injector.go. The ServingRuntime that a service
+names, and the LLMInferenceServiceConfigs of `baseRefs`, are merged before (`manifests.merged`) as far as they are in
+the files. Of others nothing is read: a warning says so, and where they may ask for the devices, pods have it as
+`unread`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, SpecAsTemplate, Workload, count, stamp
+from autoscaler.model.pod import Unread
+from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Path
 from instance_catalog.kubernetes import labels as keys
 
 _COMPONENTS: Final = ("predictor", "transformer", "explainer")
@@ -23,7 +28,7 @@ _SERVERS: Final = (
     *("paddle", "art"),
 )
 # Fields of a model server that are no fields of a container.
-_OF_MODELS: Final = frozenset(
+OF_MODELS: Final = frozenset(
     {
         *("modelFormat", "runtime", "storageUri", "runtimeVersion", "protocolVersion", "storage", "confidential"),
         *("config", "type"),
@@ -44,6 +49,10 @@ _DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
 _LLM_IGNORED: Final = ("baseRefs", "model", "router", "storageInitializer", "tracing")
 _PODS: Final = "give the pods that KServe makes instead (kubectl get pods -o yaml)"
 _GPU: Final = "nvidia.com/gpu"
+_RUNTIMES: Final = "kubectl get servingruntimes,clusterservingruntimes -A -o yaml"
+_CONFIGS: Final = "kubectl get llminferenceserviceconfigs -A -o yaml"
+STORAGE: Final = "STORAGE_URI"  # the variable by which a container of one's own names its model
+_CLAIM: Final = "pvc://"
 
 
 @expander
@@ -74,7 +83,11 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
         found += _llm_workload(prefill, workload, "kserve-prefill", uri)
         prefill.unread()
     names = _missing(spec)
-    _runtime_adds(spec, "template", f"LLMInferenceServiceConfig {names}" if names else "KServe's own configs", names)
+    if names:
+        given = f"give it with -f (`{_CONFIGS}`), or {_PODS}"
+        found = _adding(found, Unread(f"LLMInferenceServiceConfig {names}", given), spec, "template")
+    else:
+        _warn_of(Unread("KServe's own configs", f"if there are any, {_PODS}"), spec, "template")
     spec.unread()
     return found
 
@@ -103,7 +116,8 @@ def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> E
         if field in spec:
             given, sources = spec.raw(field), _SPREAD if "worker" in spec else (uri,)
             if isinstance(given, dict):
-                given = {**given, "containers": _of_model(given.get("containers"), sources)}
+                given = {**given, "containers": of_model(given.get("containers"), sources)}
+                given = _mounted(given, _named_claim(Fields({"uri": uri}), "uri"))
             template = SpecAsTemplate(given, labels, annotations, spec, field)
             found += stamp(template, workload, pods)
     return found
@@ -115,20 +129,43 @@ def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
     pod_spec = {name: value for name, value in given.items() if name not in (*_OF_COMPONENTS, *_SERVERS)}
     server = next((name for name in _SERVERS if isinstance(given.get(name), dict)), "")
     if server:
-        _runtime_adds(part, server, "its ServingRuntime")
         others = pod_spec.get("containers")
         pod_spec["containers"] = [_served(given[server]), *(others if isinstance(others, list) else [])]
     elif isinstance(own := pod_spec.get("containers"), list) and own and isinstance(own[0], dict):
         pod_spec["containers"] = [_named(own[0]), *own[1:]]
-    sources = _SPREAD if "workerSpec" in part else _sources(part, server)
-    pod_spec["containers"] = _of_model(pod_spec.get("containers"), sources)
+    own = sources_of(part, server)
+    pod_spec["containers"] = of_model(pod_spec.get("containers"), _SPREAD if "workerSpec" in part else own)
+    pod_spec = _mounted(pod_spec, _claims_of(part))
     labels = {**part.text_map("labels"), keys.KSERVE_SERVICE: workload.metadata.name, "component": kind}
     name, pods, workers = f"{workload.metadata.name}-{kind}", _least(part), Expansion()
     if "workerSpec" in part:
         rest, workers = _workers(part.child("workerSpec"), workload, f"{name}-worker", labels)
         pods, pod_spec["containers"] = 1, _with_gpus(pod_spec.get("containers"), rest)
     template = SpecAsTemplate(pod_spec, labels, part.text_map("annotations"), part)
-    return stamp(template, workload, [f"{name}-{index}" for index in range(pods)]) + workers
+    found = stamp(template, workload, [f"{name}-{index}" for index in range(pods)]) + workers
+    if not server:
+        return found
+    return _adding(found, _runtime_of(part.child(server), server), part, server)
+
+
+def _adding(found: Expansion, unread: Unread, at: Fields, field: str) -> Expansion:
+    """The pods to which something adds that was not read: those that ask for no device by themselves have it as
+    `unread`, because it may ask for one."""
+    if any(pod.asks_for_devices for pod in found.pods):
+        _warn_of(unread, at, field)
+    return replace(
+        found, pods=tuple(pod if pod.asks_for_devices else replace(pod, unread=unread) for pod in found.pods)
+    )
+
+
+def _runtime_of(model: Fields, server: str) -> Unread:
+    name = model.raw("runtime")
+    if isinstance(name, str) and name:
+        return Unread(f"ServingRuntime {name}", f"give it with -f (`{_RUNTIMES}`), or {_PODS}")
+    form = Fields(model.raw("modelFormat")).raw("name")
+    of = form if isinstance(form, str) and form else server
+    step = f"name it in spec.predictor.model.runtime, and give it with -f (`{_RUNTIMES}`), or {_PODS}"
+    return Unread(f"the ServingRuntime that KServe chooses for models of format {of}", step)
 
 
 def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, str]) -> tuple[int, Expansion]:
@@ -145,7 +182,7 @@ def _workers(spec: Fields, workload: Workload, name: str, labels: Mapping[str, s
         spec.error("pipelineParallelSize", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
         nodes = 1
     pod_spec = {field: spec.raw(field) for field in spec.names() if field not in _OF_WORKERS}
-    pod_spec["containers"] = _of_model(pod_spec.get("containers"), _SPREAD)
+    pod_spec["containers"] = of_model(pod_spec.get("containers"), _SPREAD)
     template = SpecAsTemplate(pod_spec, {**labels, "component": "worker"}, {}, spec)
     workers = stamp(template, workload, [f"{name}-{index}" for index in range(nodes - 1)])
     return max(total - each * (nodes - 1), 1), workers
@@ -163,7 +200,7 @@ def _least(part: Fields) -> int:
 def _served(server: object) -> dict[str, object]:
     """The container of a model server, with KServe's resources if it has none."""
     given = server if isinstance(server, dict) else {}
-    container = _named({key: value for key, value in given.items() if key not in _OF_MODELS})
+    container = _named({key: value for key, value in given.items() if key not in OF_MODELS})
     resources = container.get("resources", {})
     if isinstance(resources, dict):
         asked = resources.get("requests", {})
@@ -179,7 +216,7 @@ def _named(container: Mapping[str, object]) -> dict[str, object]:
     return {**container, "name": container.get("name") or "kserve-container"}
 
 
-def _sources(part: Fields, server: str) -> tuple[object, ...]:
+def sources_of(part: Fields, server: str) -> tuple[object, ...]:
     """The sources of a component's model, and the names of its server: runtimes and formats are named after servers."""
     model = part.child(server) if server else Fields({})
     several = part.raw("storageUris")
@@ -188,7 +225,42 @@ def _sources(part: Fields, server: str) -> tuple[object, ...]:
     return model.raw("storageUri"), Fields(model.raw("storage")).raw("path"), *uris, *serving
 
 
-def _of_model(containers: object, sources: tuple[object, ...]) -> object:
+def model_claims(service: Fields) -> Iterator[tuple[Path, str]]:
+    """The PersistentVolumeClaims from which a service loads its models, with the fields that name them."""
+    spec = service.child("spec")
+    yield from _named_claim(spec.child("model"), "uri")
+    for part in _COMPONENTS:
+        yield from _claims_of(spec.child(part))
+
+
+def _claims_of(part: Fields) -> Iterator[tuple[Path, str]]:
+    for server in _SERVERS:
+        yield from _named_claim(part.child(server), "storageUri")
+    for entry in part.children("storageUris"):
+        yield from _named_claim(entry, "uri")
+    for container in part.children("containers"):
+        for variable in container.children("env"):
+            if variable.text("name") == STORAGE:
+                yield from _named_claim(variable, "value")
+
+
+def _named_claim(fields: Fields, field: str) -> Iterator[tuple[Path, str]]:
+    """Of pvc://<name>/<path>."""
+    uri = fields.raw(field)
+    if isinstance(uri, str) and uri.startswith(_CLAIM):
+        yield (*fields.path, field), uri.removeprefix(_CLAIM).partition("/")[0]
+
+
+def _mounted(pod_spec: dict[str, object], claims: Iterable[tuple[Path, str]]) -> dict[str, object]:
+    """The pod's spec with the volumes of these claims, as the webhook of KServe mounts them."""
+    volumes, names = pod_spec.get("volumes") or [], dict.fromkeys(name for _, name in claims if name)
+    if not names or not isinstance(volumes, list):
+        return pod_spec
+    added = [{"name": f"model-{name}", "persistentVolumeClaim": {"claimName": name}} for name in names]
+    return {**pod_spec, "volumes": [*volumes, *added]}
+
+
+def of_model(containers: object, sources: tuple[object, ...]) -> object:
     """The containers, with the sources of the model as variables of the first one, where other workloads name them.
     Only the number of parameters is read from them (`Container.model_billions`)."""
     if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
@@ -224,9 +296,9 @@ def _added(configs: str) -> str:
     return f"add LLMInferenceServiceConfig {configs} to the files, or {_PODS}" if configs else _PODS
 
 
-def _runtime_adds(part: Fields, field: str, what: str, configs: str = "") -> None:
+def _warn_of(unread: Unread, at: Fields, field: str) -> None:
     message = (
-        f"planned with what is written here: nothing of {what} is read, neither cpu, memory and GPUs nor node "
+        f"planned with what is written here: nothing of {unread.what} is read, neither cpu, memory and GPUs nor node "
         "selectors, tolerations and replicas"
     )
-    part.warn(field, message, _added(configs) if configs else f"if there are any, {_PODS}")
+    at.warn(field, message, unread.step)

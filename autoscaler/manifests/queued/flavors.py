@@ -81,7 +81,7 @@ class Queues:
         if groups is not None:
             self._tell_of_flavors(pods, name, groups, problems)
             return tuple(_admitted(pod, groups, self.flavors) for pod in pods)
-        if queue not in self.missing and any(map(_wants_devices, pods)):
+        if queue not in self.missing and any(pod.asks_for_devices for pod in pods):
             self.missing.add(queue)
             message = (
                 f"waits in Kueue's queue {name}, which is not given: the plan takes its pods as admitted, and without "
@@ -95,7 +95,7 @@ class Queues:
     ) -> None:
         """Warns of flavors of the queue that were not given: Kueue may assign one of them."""
         absent = sorted({flavor for group in groups for flavor in group.flavors} - self.flavors.keys() - self.missing)
-        if absent and any(map(_wants_devices, pods)):
+        if absent and any(pod.asks_for_devices for pod in pods):
             self.missing.update(absent)
             message = (
                 f"waits in Kueue's queue {name}, of which ResourceFlavor {', '.join(absent)} is not given: the plan "
@@ -138,11 +138,6 @@ def parse_checks(raw: object) -> tuple[str, ...]:
 def writes_requests(raw: object) -> bool:
     """True if the AdmissionCheck is one that writes ProvisioningRequests."""
     return Fields(raw).child("spec").text("controllerName") == _WRITES_REQUESTS
-
-
-def _wants_devices(pod: Pod) -> bool:
-    """True if something may be bought for it; an ordinary pod gets nothing of a plan, whatever its flavor."""
-    return bool(pod.claims) or any("/" in name for container in pod.containers for name in container.requests)
 
 
 def _admitted(pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, ResourceFlavor]) -> Pod:

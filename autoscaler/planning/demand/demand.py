@@ -150,6 +150,8 @@ def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
 def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     """The reasons why no node helps the pod now."""
     subject = Subject("pod", pod.key)
+    if pod.unread:
+        yield Reason.of(Code.UNSUPPORTED, subject, unread=pod.unread.what, step=pod.unread.step)
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
     if consumed_request(pod):

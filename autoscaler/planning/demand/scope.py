@@ -73,7 +73,9 @@ class Scopes:
         return _refusal(pool, pod, self.snapshot, self.extended_resources)
 
     def refusals(self, pod: Pod) -> tuple[Reason, ...]:
-        """The reasons why no pool serves the pod; () if some pool does."""
+        """The reasons why no pool serves the pod; () if some pool does, or if what it asks for is not known."""
+        if pod.unread:
+            return ()
         pools = pools_of(self.snapshot)
         found = [self.refusal(pool, pod) for pool in pools]
         if None in found:

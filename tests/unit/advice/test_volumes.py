@@ -151,3 +151,12 @@ def test_a_class_that_binds_at_once_is_told_to_wait() -> None:
 def test_a_class_that_makes_no_volumes_does_not_help_by_waiting() -> None:
     given = replace(of_class(StorageClass("own", provisioner="kubernetes.io/no-provisioner")), from_files=True)
     assert advice(given) == []
+
+
+def test_a_volume_behind_two_conditions_is_found_with_both() -> None:
+    terms = [Requirement(key, "In", ("8",)) for key in ("gpu.nvidia.com/vram", "gpu.nvidia.com/count")]
+    wanted = NodeSelector((NodeSelectorTerm(tuple(terms)),))
+    given = snapshot([pod("p", "c", affinity=wanted, volumes=("models",))], [claim("c", gpus())])
+    (line,) = advice(given)
+    assert line.startswith("pod default/p: create PersistentVolumeClaim default/models (")
+    assert all(f"drop the node affinity on {term.key}" in line for term in terms)

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
+from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service, model_claims
 from autoscaler.kube.workloads.stamping import Expansion
+from instance_catalog.diagnostic import path_text
 from instance_catalog.kubernetes.quantity import Quantity
 
 GPU = "nvidia.com/gpu"
@@ -42,7 +44,77 @@ def test_the_container_of_a_model_server_has_its_resources_and_those_of_kserve()
     assert pod.node_selector == {"a": "b"}
     assert pod.labels == {"tier": "x", "component": "predictor", "serving.kserve.io/inferenceservice": "s"}
     assert [text.partition(": ")[0] for text in problems] == ["spec.predictor.model"]
-    assert "nothing of its ServingRuntime is read, neither cpu, memory and GPUs nor" in problems[0]
+    runtime = "nothing of the ServingRuntime that KServe chooses for models of format huggingface is read"
+    assert f"{runtime}, neither cpu, memory and GPUs nor node selectors" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("predictor", "what", "step"),
+    [
+        ({"model": {"runtime": "r"}}, "ServingRuntime r", "give it with -f (`kubectl get servingruntimes,cluster"),
+        (
+            {"model": {"modelFormat": {"name": "vLLM"}}},
+            "the ServingRuntime that KServe chooses for models of format vLLM",
+            "name it in spec.predictor.model.runtime, and give it",
+        ),
+        ({"triton": {}}, "the ServingRuntime that KServe chooses for models of format triton", "name it in"),
+    ],
+)
+def test_a_pod_that_only_its_runtime_may_give_a_device_says_what_was_not_read(
+    predictor: dict[str, Any], what: str, step: str
+) -> None:
+    found, problems = expanded(expand_inference_service, {"predictor": predictor})
+    (unread,) = [pod.unread for pod in found.pods]
+    assert unread is not None
+    assert (unread.what, unread.step[: len(step)]) == (what, step)
+    assert problems == []
+
+
+def test_so_does_one_whose_base_config_is_missing() -> None:
+    service = {"template": {"containers": [{"name": "main"}]}, "baseRefs": [{"name": "c"}]}
+    found, problems = expanded(expand_llm_inference_service, service)
+    (unread,) = [pod.unread for pod in found.pods]
+    assert unread is not None
+    assert unread.what == "LLMInferenceServiceConfig c"
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("expand", "spec", "field"),
+    [
+        (expand_inference_service, {"predictor": {"model": {**MODEL, "storageUri": "pvc://m/a"}}}, "model.storageUri"),
+        (expand_inference_service, {"predictor": {"model": MODEL, "storageUris": [{"uri": "pvc://m/b"}]}}, "uri"),
+        (
+            expand_inference_service,
+            {
+                "predictor": {
+                    "containers": [
+                        {
+                            "name": "c",
+                            "env": [{"name": "A", "value": "pvc://no"}, {"name": "STORAGE_URI", "value": "pvc://m"}],
+                        }
+                    ]
+                }
+            },
+            "env[1].value",
+        ),
+        (expand_llm_inference_service, {"model": {"uri": "pvc://m/a"}, "template": with_gpus(1)}, "spec.model.uri"),
+    ],
+)
+def test_the_volume_from_which_a_model_is_loaded_is_one_of_the_pod(
+    expand: Any, spec: dict[str, Any], field: str
+) -> None:
+    found, _ = expanded(expand, spec)
+    assert [pod.volumes for pod in found.pods] == [("m",)]
+    service = Fields({"spec": spec})
+    ((path, name),) = model_claims(service)
+    assert name == "m"
+    assert path_text(path).endswith(field)
+
+
+def test_other_places_of_models_are_no_volumes() -> None:
+    found, _ = expanded(expand_inference_service, {"predictor": {"model": {**MODEL, "storageUri": "s3://m/a"}}})
+    assert [pod.volumes for pod in found.pods] == [()]
 
 
 @pytest.mark.parametrize(

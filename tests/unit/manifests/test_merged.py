@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from autoscaler.kube.fields import Fields
 from autoscaler.manifests import merged as merging
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.documents import read_documents
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.merged import over
+from autoscaler.manifests.sources import Source
 from autoscaler.model.pod import GangRef
 from instance_catalog.diagnostic import Severity
 from tests.unit.manifests.texts import loaded, messages
@@ -203,6 +207,70 @@ def test_a_config_that_is_missing_is_named() -> None:
     assert any("nothing of LLMInferenceServiceConfig b is read" in text for text in messages(found))
     found = loaded(service("b"), config("a", None))
     assert any("add LLMInferenceServiceConfig b to the files" in text for text in messages(found))
+
+
+def serving_runtime(kind: str = "ServingRuntime", **spec: Any) -> str:
+    server = {"name": "kserve-container", "image": "i", "args": ["a"], "resources": {"limits": {GPU: 1, "cpu": "4"}}}
+    spec = {"containers": [{"name": "side", "image": "i"}, server], "nodeSelector": {"a": "r", "b": "r"}, **spec}
+    return _text("serving.kserve.io/v1alpha1", kind, "r", spec)
+
+
+def inference_service(model: dict[str, Any] | None = None, **predictor: Any) -> str:
+    model = {"modelFormat": {"name": "vLLM"}, "runtime": "r", **(model or {})}
+    spec = {"predictor": {"model": model, **predictor}}
+    return _text("serving.kserve.io/v1beta1", "InferenceService", "s", spec)
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_an_inference_service_has_what_the_runtime_says_that_it_names(kind: str) -> None:
+    found = loaded(inference_service(nodeSelector={"b": "s"}), serving_runtime(kind))
+    assert found.ok
+    assert asked(found) == {"s-predictor-0": "1"}
+    assert asked(found, "cpu") == {"s-predictor-0": "4"}
+    (pod,) = found.snapshot.pods
+    assert [container.name for container in pod.containers] == ["kserve-container", "side"]
+    assert pod.node_selector == {"a": "r", "b": "s"}
+    assert pod.unread is None
+    assert not [text for text in messages(found) if "InferenceService s" in text]
+
+
+def test_what_the_service_asks_for_wins_over_its_runtime() -> None:
+    model = {"resources": {"limits": {GPU: 2}}, "args": ["b"], "storageUri": "pvc://models/Qwen3-8B"}
+    found = loaded(inference_service(model), serving_runtime())
+    (pod,) = found.snapshot.pods
+    server = pod.containers[0]
+    assert asked(found) == {"s-predictor-0": "2"}
+    assert server.model_billions == 8
+    assert pod.volumes == ("models",)
+    assert any("there is no PersistentVolumeClaim 'models' in the files" in text for text in messages(found))
+
+
+def test_arguments_of_the_runtime_come_first() -> None:
+    text = "\n---\n".join([inference_service({"args": ["b"]}), serving_runtime()])
+    (merged_service, _) = merging.merged(list(read_documents(Source("", text))))
+    assert isinstance(merged_service, Document)
+    predictor = Fields(merged_service.value).child("spec").child("predictor")
+    assert [one.raw("args") for one in predictor.children("containers")] == [["a", "b"], None]
+
+
+def test_workers_have_what_the_runtime_says_of_them() -> None:
+    worker = {"containers": [{"name": "worker-container", "image": "i", "resources": {"limits": {GPU: 4}}}]}
+    service = inference_service({"resources": {"limits": {GPU: 4}}}, workerSpec={"pipelineParallelSize": 8})
+    found = loaded(service, serving_runtime(workerSpec=worker))
+    assert asked(found) == {"s-predictor-0": "4", "s-predictor-worker-0": "4"}
+
+
+@pytest.mark.parametrize("refused", [{"disabled": True}, {"multiModel": True}, {"containers": [{"name": "other"}]}])
+def test_a_runtime_that_kserve_would_refuse_is_not_read(refused: dict[str, Any]) -> None:
+    found = loaded(inference_service(), serving_runtime(**refused))
+    (pod,) = found.snapshot.pods
+    assert pod.unread is not None
+    assert pod.unread.what == "ServingRuntime r"
+
+
+def test_a_runtime_of_another_namespace_is_another_one() -> None:
+    found = loaded(inference_service(), serving_runtime().replace('"name": "r"', '"name": "r", "namespace": "x"'))
+    assert found.snapshot.pods[0].unread is not None
 
 
 def test_lists_merge_by_name_where_entries_have_names() -> None:

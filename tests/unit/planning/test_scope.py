@@ -12,8 +12,8 @@ from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Container, Pod, PodClaim
+from autoscaler.model.plan import LeftOutVerdict, Plan
+from autoscaler.model.pod import Container, Pod, PodClaim, Unread
 from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
@@ -92,6 +92,17 @@ def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there() -> None:
     said = text_of(entry.reasons[0])
     assert "if a DRA driver serves such devices, use a claim" in said
     assert "otherwise only existing nodes have them (--strict counts it as not placed)" in said
+
+
+def test_a_pod_to_which_something_unread_may_add_a_device_is_not_called_ordinary() -> None:
+    waiting = replace(pod("web"), unread=Unread("ServingRuntime r", "give it"))
+    result = plan(snapshot([waiting]))
+    assert outside(result) == {}
+    ((verdict, (reason,)),) = [(entry.verdict, entry.reasons) for entry in result.left_out]
+    assert verdict is LeftOutVerdict.UNKNOWN
+    assert text_of(reason) == (
+        "pod default/web: depends on ServingRuntime r, which is not in the files and may ask for devices: give it"
+    )
 
 
 def test_scope_all_serves_them() -> None:
