@@ -61,7 +61,8 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
     """The priority of a pod spec, as the Priority admission plug-in would set it (v1.36.3).
 
     A priority in the spec wins: the pod was admitted. Without any class the default class counts, of several the one
-    with the smallest value. Pods of KAI Scheduler can use its classes, too.
+    with the smallest value. Pods of KAI Scheduler can use its classes, too. Of a class that is not known the priority
+    is 0: it decides only which pod comes first.
     """
     installed = (*SYSTEM_CLASSES, *(KAI_CLASSES if spec.text("schedulerName") == "kai-scheduler" else ()))
     known = {found.name: found for found in installed} | dict(classes)
@@ -73,7 +74,8 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> int:
     found = known.get(name)
     if name and found is None:
         step = left_by_template(name) or did_you_mean(name, known, _add(name))
-        spec.error("priorityClassName", f"there is no PriorityClass {name!r}", step)
+        message = f"there is no PriorityClass {name!r} in the files: the API server refuses the pod without it"
+        spec.warn("priorityClassName", f"{message}; planned with priority 0", step)
     if not name:
         defaults = [candidate for candidate in known.values() if candidate.global_default]
         found = min(defaults, key=lambda candidate: candidate.value, default=None)

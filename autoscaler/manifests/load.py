@@ -139,7 +139,7 @@ def load(
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = [found for found in classified if isinstance(found, Diagnostic)]
-    manifests = ManifestSet()
+    manifests = ManifestSet(runtime_classes=set(_runtime_classes(read)))
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
     decided = context.profile_over(profile)
@@ -184,6 +184,12 @@ def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | Em
             if pods > MOST_PODS:
                 return [replace(_too_many_pods(), file=source.file)]
     return found
+
+
+def _runtime_classes(read: Sequence[Document | EmptyList | Diagnostic]) -> Iterator[str]:
+    """The names of RuntimeClasses, which are not read otherwise."""
+    documents = (one for one in read if isinstance(one, Document))
+    return (one.metadata.name for one in documents if header(one.value)[1] == "RuntimeClass")
 
 
 def _too_many_pods() -> Diagnostic:

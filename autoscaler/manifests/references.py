@@ -52,6 +52,11 @@ _GET_SLICES: Final = "`kubectl get resourceslices -o yaml`"
 _SLICES: Final = (
     f"; unless its driver is predicted, give also the ResourceSlices of a node that runs it ({_GET_SLICES})"
 )
+_HANDLER: Final = "create it, and see that new nodes get its handler as well, which a plan takes for granted"
+# RuntimeClasses that an operator creates, with the handler: NVIDIA GPU Operator documentation, "Container Runtimes".
+_HANDLERS: Final = {
+    "nvidia": "NVIDIA's GPU Operator creates it, and its handler on each new node; without the operator, create both"
+}
 _FINISHED = ("Succeeded", "Failed")
 _CONTAINERS: Final = ("initContainers", "containers")
 
@@ -74,6 +79,8 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
 def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     for pod in pods_in(fields):
         _check_pod(pod, namespace, manifests, problems)
+        if not fields.child("metadata").text("uid"):  # an API server that has stored it knows its RuntimeClass
+            _check_runtime(pod.child("spec"), manifests, problems)
         if "nodeName" not in pod.child("spec"):  # one that has its node waits for no group
             _check_gang(pod, namespace, manifests, problems)
     match fields.text("kind"):
@@ -355,6 +362,18 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
     for volume in spec.children("volumes"):
         claim = volume.child("persistentVolumeClaim")
         _check_volume((*claim.path, "claimName"), namespace, claim.text("claimName"), manifests, problems)
+
+
+def _check_runtime(spec: Fields, manifests: ManifestSet, problems: Problems) -> None:
+    """Warn about a RuntimeClass that is not in the files, once for each."""
+    name = spec.text("runtimeClassName")
+    if name and name not in manifests.runtime_classes:
+        manifests.runtime_classes.add(name)
+        message = (
+            f"there is no RuntimeClass {name!r} in the files: the API server refuses the pod without it, and it starts "
+            "only on nodes whose container runtime has the class's handler"
+        )
+        problems.warn((*spec.path, "runtimeClassName"), message, _HANDLERS.get(name, _HANDLER))
 
 
 def _check_volume(path: Path, namespace: str, name: str, manifests: ManifestSet, problems: Problems) -> None:

@@ -11,6 +11,7 @@ from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import GangRef, HostPort, Pod, PodClaim
+from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
@@ -286,6 +287,8 @@ def test_an_unknown_priority_class() -> None:
     parse_pod(pod(priorityClassName="hihg"), problems, priorities=CLASSES)
     (problem,) = problems
     assert (problem.field, problem.next_step) == ("spec.priorityClassName", "did you mean 'high'?")
+    assert problem.severity is Severity.WARNING
+    assert "the API server refuses the pod without it; planned with priority 0" in problem.message
 
 
 def test_match_label_keys_are_merged_into_selectors() -> None:

@@ -337,7 +337,29 @@ def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: 
     spec = f"schedulerName: {scheduler}, priorityClassName: build-preemptible, containers: [{{name: c, image: i}}]"
     found = read(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}}}\n")
     assert [pod.priority for pod in found.snapshot.pods] == [priority]
-    assert ("there is no PriorityClass" in problems(found)) is (priority == 0)
+    step = "create it, or give it with -f (`kubectl get priorityclass build-preemptible -o yaml`)"
+    assert (step in problems(found)) is (priority == 0)
+    assert found.ok
+
+
+@pytest.mark.parametrize(
+    ("name", "uid", "step"),
+    [
+        ("ascend", "", "create it, and see that new nodes get its handler"),
+        ("nvidia", "", "NVIDIA's GPU Operator creates it"),
+        ("given", "", ""),
+        ("ascend", "uid: u, ", ""),
+    ],
+)
+def test_a_runtime_class_that_is_not_in_the_files_is_told_once(name: str, uid: str, step: str) -> None:
+    """Whether an API server that has stored the pod knows the class is no question."""
+    spec = "{runtimeClassName: %s, containers: [{name: c, image: i}]}"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{%sname: %s}}\nspec: {spec}"
+    given = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: given}\nhandler: h\n"
+    found = read("\n---\n".join([pod % (uid, one, name) for one in ("a", "b")] + [given]))
+    assert found.ok
+    assert problems(found).count(f"there is no RuntimeClass {name!r} in the files") == bool(step)
+    assert step in problems(found)
 
 
 def test_what_has_no_field_of_an_object_is_left_out_whatever_its_file_is_called() -> None:
