@@ -38,6 +38,7 @@ from autoscaler.lint.pods.unserved import (
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
+from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
@@ -78,6 +79,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _path_of_node, _path)
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
+    yield from _of_first(snapshot, _requested_by_kueue, _awaits_request)
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in other_clouds(snapshot, catalog)))
     yield from _of_first(
         here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
@@ -351,6 +353,24 @@ def _in_queue(pod: Pod) -> str:
     found = ((key, names) for key in sorted(queue_labels()) for names in pod.required_values({key}))
     by_kueue = any(name.startswith(labels.PROVREQ_PREFIX) for name in pod.annotations)
     return next((f"{key}={names[0]}{' Kueue' if by_kueue else ''}" for key, names in found), "")
+
+
+def _requested_by_kueue(pod: Pod) -> str:
+    """The queue of Kueue in which the pod waits for machines that Kueue requests of another autoscaler; or nothing."""
+    requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in pod.annotations)
+    return pod.annotations.get(labels.KUEUE_QUEUE, "") if requested and not _in_queue(pod) else ""
+
+
+def _awaits_request(queue: str) -> tuple[tuple[str, ...], str, str]:
+    return (
+        ("metadata", "annotations"),
+        f"waits in Kueue's queue {queue}{{rest}}, whose AdmissionCheck requests machines by a ProvisioningRequest: "
+        f"GKE's autoscaler starts those of class {QUEUED_CLASS} before there is a pod, so Foreslice "
+        "launches none of the nodes here",
+        "for nodes of Foreslice, the check's ProvisioningRequestConfig has to name the class "
+        f"{RequestClass.ATOMIC} (docs/kueue.md); for nodes of GKE, `foreslice gcp provisioning-request` shows the "
+        "request, which Kueue writes by itself",
+    )
 
 
 def _queued(found: str) -> tuple[tuple[str, ...], str, str]:

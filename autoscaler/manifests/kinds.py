@@ -88,6 +88,7 @@ KINDS = (
     Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), _POD_GROUP),
     Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), _POD_GROUP),
     Kind(_KUEUE, "ResourceFlavor", _QUEUED, readers.read_resource_flavor, namespaced=False),
+    Kind(_KUEUE, "ProvisioningRequestConfig", _QUEUED, readers.read_request_config, namespaced=False),
     Kind(_KUEUE, "AdmissionCheck", _QUEUED, readers.read_admission_check, namespaced=False),
     Kind(_KUEUE, "ClusterQueue", _QUEUED, readers.read_cluster_queue, namespaced=False),
     Kind(_KUEUE, "LocalQueue", _QUEUED, readers.read_local_queue),

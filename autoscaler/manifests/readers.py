@@ -135,11 +135,19 @@ def read_cluster_queue(manifests: ManifestSet, document: Document, problems: Pro
     manifests.queues.checks[name] = parse_checks(document.value)
 
 
+def read_request_config(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """ProvisioningRequestConfig of Kueue: whom its requests ask."""
+    fields = Fields(document.value, problems)
+    manifests.queues.request_classes[document.metadata.name] = fields.child("spec").text("provisioningClassName")
+
+
 def read_admission_check(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """AdmissionCheck of Kueue: the plan takes the pods as admitted, but may have to say who asks for their machines."""
     problems.warn((), "it is taken as passed: the plan takes every pending pod as admitted")
     if writes_requests(document.value):
-        manifests.queues.requesting.add(document.metadata.name)
+        config = Fields(document.value).child("spec").child("parameters").text("name")
+        ours = manifests.queues.request_classes.get(config, "") in set(RequestClass)
+        (manifests.queues.served if ours else manifests.queues.requesting).add(document.metadata.name)
 
 
 def read_local_queue(manifests: ManifestSet, document: Document, problems: Problems) -> None:

@@ -51,24 +51,30 @@ class ResourceGroup:
 @dataclass(slots=True)
 class Queues:
     """Kueue's objects: flavors and cluster queues by name, local queues by namespace/name with their cluster queue.
-    `checks` are the AdmissionChecks of cluster queues, and `requesting` those that write ProvisioningRequests;
+    `checks` are the AdmissionChecks of cluster queues, `served` those that write ProvisioningRequests of a class of
+    Foreslice, and `requesting` those that write others; `request_classes` are the classes by ProvisioningRequestConfig.
     `missing` are the queues and flavors of workloads that were not given."""
 
     flavors: dict[str, ResourceFlavor] = field(default_factory=dict)
     cluster_queues: dict[str, tuple[ResourceGroup, ...]] = field(default_factory=dict)
     local_queues: dict[str, str] = field(default_factory=dict)
     checks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    request_classes: dict[str, str] = field(default_factory=dict)
+    served: set[str] = field(default_factory=set)
     requesting: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
 
     def requested(self, pods: tuple[Pod, ...], name: str, annotations: Mapping[str, str]) -> tuple[Pod, ...]:
-        """The pods of one workload with annotations of their queue, and where Kueue asks for their machines: those that
-        the workload has, and the check of its queue."""
+        """The pods of one workload with annotations of their queue, and where Kueue asks another autoscaler for their
+        machines: those that the workload has, and the check of its queue."""
         if not pods or not name:
             return pods
         cluster_queue = self.local_queues.get(f"{pods[0].namespace}/{name}", "")
-        check = next((one for one in self.checks.get(cluster_queue, ()) if one in self.requesting), "")
-        found = {key: value for key, value in annotations.items() if key.startswith(labels.PROVREQ_PREFIX)}
+        checks = self.checks.get(cluster_queue, ())
+        check = next((one for one in checks if one in self.requesting), "")
+        ours = not self.served.isdisjoint(checks)
+        given = {} if ours else annotations
+        found = {key: value for key, value in given.items() if key.startswith(labels.PROVREQ_PREFIX)}
         found |= {labels.KUEUE_QUEUE: name} | ({_CHECK: check} if check else {})
         return tuple(replace(pod, annotations=pod.annotations.with_items(found)) for pod in pods)
 

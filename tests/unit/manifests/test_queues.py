@@ -186,6 +186,36 @@ def test_who_asks_for_nodes_with_queued_provisioning(
     assert advice.next_step.startswith(expected)
 
 
+def asking(class_name: str) -> list[dict[str, Any]]:
+    """The queue with a check whose requests are of this class."""
+    cluster_queue, local_queue, check = checked("provisioning-request", **STRATEGY)
+    check["spec"]["parameters"] = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "c"}
+    spec = {"provisioningClassName": class_name, "managedResources": []}
+    config = {"apiVersion": V1, "kind": "ProvisioningRequestConfig", "metadata": {"name": "c"}, "spec": spec}
+    return [check, cluster_queue, local_queue, config]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "given", "told"),
+    [
+        pytest.param(PARAMETER, [], True, id="a parameter of the request"),
+        pytest.param({}, asking("queued-provisioning.gke.io"), True, id="a check for GKE"),
+        pytest.param(PARAMETER, asking("atomic.foreslice.dev"), False, id="a check for Foreslice"),
+        pytest.param({}, [], False, id="no check"),
+    ],
+)
+def test_machines_that_kueue_requests_of_others_are_told(
+    annotations: dict[str, str], given: list[dict[str, Any]], told: bool, tmp_path: Path
+) -> None:
+    waiting = job()
+    waiting["metadata"]["annotations"] = annotations
+    found = read(tmp_path, waiting, *given)
+    assert found.ok
+    advice = [one.next_step for one in foreign_advice(found.snapshot, shipped("g2-standard-4"))]
+    assert any("has to name the class atomic.foreslice.dev" in step for step in advice) is told
+    assert any("`foreslice gcp provisioning-request` shows" in step for step in advice) is told
+
+
 def suspended(**labels_of: str) -> dict[str, Any]:
     found = job()
     found["metadata"] = {"name": "train", "labels": labels_of}
