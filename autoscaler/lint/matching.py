@@ -143,7 +143,7 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
         return Finding.of(UNKNOWN_DRIVER, holder.object, place, message, step)
     message = f"devices of {', '.join(sorted(named))} are not predicted, so whether any matches is not known"
     return Finding.of(
-        DRIVER_NOT_PREDICTED, holder.object, place, message, "give the ResourceSlices of a node that has some"
+        DRIVER_NOT_PREDICTED, holder.object, place, message, "give a node that has some, with its ResourceSlices"
     )
 
 

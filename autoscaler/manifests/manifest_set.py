@@ -70,6 +70,7 @@ class ManifestSet:
     provisioning_requests: list[ProvisioningRequest] = field(default_factory=list)
     capacity_buffers: list[CapacityBuffer] = field(default_factory=list)
     runtime_classes: set[str] = field(default_factory=set)  # of the files, or told to be missing
+    absent_nodes: set[str] = field(default_factory=set)  # of slices, told to be missing
     queues: Queues = field(default_factory=Queues)
     scalables: list[tuple[str, object]] = field(default_factory=list)  # kind and object, read where a buffer needs it
 

@@ -48,9 +48,9 @@ _WITH_VOLUME: Final = (
     "add it with its StorageClass, or bound with its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`): without them "
     "the pod's zone is not known"
 )
-_GET_SLICES: Final = "`kubectl get resourceslices -o yaml`"
+_GET_SLICES: Final = "`kubectl get nodes,resourceslices -o yaml`"
 _SLICES: Final = (
-    f"; unless its driver is predicted, give also the ResourceSlices of a node that runs it ({_GET_SLICES})"
+    f"; unless its driver is predicted, give also a Node that runs it, with its ResourceSlices ({_GET_SLICES})"
 )
 _HANDLER: Final = "create it, and see that new nodes get its handler as well, which a plan takes for granted"
 # RuntimeClasses that an operator creates, with the handler: NVIDIA GPU Operator documentation, "Container Runtimes".
@@ -94,6 +94,8 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
         case "InferenceService" | "LLMInferenceService":
             for path, name in model_claims(fields):
                 _check_volume(path, namespace, name, manifests, problems)
+        case "ResourceSlice":
+            _check_node(fields.child("spec"), manifests, problems)
         case "ResourceClaim":
             _check_classes(fields.child("spec"), manifests, problems)
         case "ResourceClaimTemplate":
@@ -364,6 +366,15 @@ def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Pr
         _check_volume((*claim.path, "claimName"), namespace, claim.text("claimName"), manifests, problems)
 
 
+def _check_node(spec: Fields, manifests: ManifestSet, problems: Problems) -> None:
+    """Warn about the first slice of each node that is not in the files."""
+    name = spec.text("nodeName")
+    if name and name not in manifests.nodes and name not in manifests.absent_nodes:
+        manifests.absent_nodes.add(name)
+        message = f"Node {name} is not in the files, so no pod gets devices of it"
+        problems.warn((*spec.path, "nodeName"), message, "give it, too: `kubectl get nodes,resourceslices -o yaml`")
+
+
 def _check_runtime(spec: Fields, manifests: ManifestSet, problems: Problems) -> None:
     """Warn about a RuntimeClass that is not in the files, once for each."""
     name = spec.text("runtimeClassName")
@@ -426,5 +437,12 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
     if what == "DeviceClass":
         step = class_hints().get(value, step)
-    step = left_by_template(value) or step or _add(what, value, prefix)
+    left = left_by_template(value)
+    if what == "DeviceClass" and not (left or step):
+        # Nothing shows that the name is wrong: the plan tells what else stands in the way.
+        problems.warn(
+            (*fields.path, name), f"there is no DeviceClass {value!r} in the files", _add(what, value, prefix)
+        )
+        return
+    step = left or step or _add(what, value, prefix)
     problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

@@ -44,7 +44,7 @@ class Code(Enum):
     # DRA: fatal for the pod
     SELECTOR_ERROR = "SelectorError"
     SELECTOR_INVALID = "SelectorInvalid"
-    CLASS_NOT_FOUND = "ClassNotFound"
+    CLASS_NOT_FOUND = "ClassNotFound"  # device_class, or missing_class: those that are not in the files
     CLAIM_NOT_FOUND = "ClaimNotFound"
     CLAIM_NOT_CREATED = "ClaimNotCreated"
     CLAIM_NOT_OWNED = "ClaimNotOwned"
@@ -106,7 +106,7 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # kube-scheduler's error
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
-    NOT_PREDICTED = "NotPredicted"  # driver, device_class: its devices are not predicted; nodes: that publish them
+    NOT_PREDICTED = "NotPredicted"  # driver, device_class (one or more): not predicted; nodes: that publish them
     NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, and (instance_type, accelerator) or simulated_by
     ALTERNATIVE_NOWHERE = "AlternativeNowhere"  # alternative, passed over; the rest as of NothingHas
     GIVES_WAY = "GivesWay"  # node: kept for a buffer until a real pod needed its part of a limit

@@ -17,7 +17,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.planning.packing.room import numbers_in
 from autoscaler.planning.placement.considered import Bought, why_not
-from autoscaler.planning.placement.nothing_has import class_of_nothing, nothing_has
+from autoscaler.planning.placement.nothing_has import class_of_nothing, leaves_open, nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -182,9 +182,17 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
     split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item), *class_of_nothing(packing, item))
-    if len(everywhere) == 1:
-        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *everywhere.pop()))
-    return diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
+    last = everywhere.pop() if len(everywhere) == 1 else (Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts)),)
+    found = diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *last))
+    return _unknown(found) if packing.snapshot.from_files and any(map(leaves_open, split)) else found
+
+
+def _unknown(found: _Diagnosis) -> _Diagnosis:
+    """Of a class that may exist and is not in the files, or whose devices nobody predicts: what else stands in the way
+    is told, and not for each type that the class is not there."""
+    reasons = (r for r in found.reasons if r.code is not Code.CLASS_NOT_FOUND or leaves_open(r))
+    misses = (miss for miss in found.misses if miss.reason.code is not Code.CLASS_NOT_FOUND)
+    return replace(found, verdict=LeftOutVerdict.UNKNOWN, reasons=tuple(reasons), misses=tuple(misses))
 
 
 # Reasons that only mean that no offering fits.

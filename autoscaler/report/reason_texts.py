@@ -22,6 +22,27 @@ BOUND_BEFORE: Final = (
     "{bound_to}; give the bound claim and its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`), or use a "
     "StorageClass with volumeBindingMode: WaitForFirstConsumer"
 )
+# Of a driver whose devices are not predicted.
+EITHER_WAY: Final = (
+    "existing nodes can serve it: give their Nodes and ResourceSlices (`kubectl get nodes,resourceslices -o yaml`); "
+    "for new nodes, describe the driver (docs/slices.md, A driver of your own)"
+)
+CLASS_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
+    {
+        Code.CLASS_NOT_FOUND: (
+            "there is no DeviceClass {missing_class} in the files: create it, or give it (`kubectl get deviceclasses "
+            f"-o yaml`); unless its driver is predicted, only {EITHER_WAY}",
+            "there is no DeviceClass {device_class}",
+            "the DeviceClass does not exist",
+        ),
+        Code.NOT_PREDICTED: (
+            "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: "
+            "only existing nodes can serve it, and the pod does not fit on any of those with its slices ({nodes}) now",
+            "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: "
+            f"only {EITHER_WAY}",
+        ),
+    }
+)
 # What decides about a pod and is not in the files.
 NOT_GIVEN: Final = (
     "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "

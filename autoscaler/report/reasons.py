@@ -12,6 +12,7 @@ from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import (
+    CLASS_TEXTS,
     NAME_DROPPED,
     NO_LINK,
     NODE_TEXTS,
@@ -61,7 +62,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),
     Code.SELECTOR_INVALID: ("{expression} does not compile: {message}", "a selector does not compile"),
-    Code.CLASS_NOT_FOUND: ("there is no DeviceClass {device_class}", "the DeviceClass does not exist"),
     Code.CLAIM_NOT_FOUND: ("there is no ResourceClaim {claim}", "does not exist"),
     Code.CLAIM_NOT_CREATED: (NAME_DROPPED, "the claim was not created from template {template} yet", "not created yet"),
     Code.CLAIM_NOT_OWNED: ("was not created for pod {pod}", "was created for another pod"),
@@ -132,12 +132,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
-    Code.NOT_PREDICTED: (
-        "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
-        "existing nodes can serve it, and the pod does not fit on any of those with its slices ({nodes}) now",
-        "DeviceClass {device_class} selects devices of driver {driver}, and what that publishes is not predicted: only "
-        "existing nodes can serve it; give their ResourceSlices",
-    ),
     Code.NOTHING_HAS: (
         "no network card {where} has {name} {wanted}; interfaces that software makes on a node (dummy, veth, VLAN) are "
         "published by {driver} there alone: give the node's ResourceSlices",
@@ -307,6 +301,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
     **NODE_TEXTS,
+    **CLASS_TEXTS,
     **VOLUME_TEXTS,
     **SCOPE_TEXTS,
     **REQUEST_TEXTS,

@@ -18,11 +18,12 @@ from autoscaler.cel.program import demands_of
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.model.device_class import Selector
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
-from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, Request, ResourceClaim
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import IMPLICIT, requested_resources
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.supply.remembered import LastAnswers, Same
+from instance_catalog.dataclass import replace
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
@@ -95,23 +96,53 @@ _ON_OFFER: Final = LastAnswers[_Offered]()
 def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
     """One reason for each value that the class's claims request and no offered device has.
 
-    Only for a class that fits nowhere, which pays for it: there are no further reasons once its share is used up.
-    Requests with alternatives are left out, because none of them must be met.
+    Before them, one for each DeviceClass of which it is not known what devices have. Only for a class that fits
+    nowhere, which pays for it: there are no further reasons once its share is used up. Of requests with alternatives
+    the values are left out, because none of them must be met.
     """
     keys = dict.fromkeys(key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
     for key in keys:
         claim = market.snapshot.claims.get(key)
         for request in claim.requests if claim else ():
-            if isinstance(request, DeviceRequest):
-                subject = Subject.claim(key, request.name)
-                foreign = _unpredicted_driver(market, request, subject)
-                if foreign is not None:
-                    yield foreign
-                    continue
-                for demand in _paid(market, item, request.selectors):
-                    reason = _unmet(market, demand, subject)
-                    if reason is not None:
-                        yield reason
+            subject = Subject.claim(key, request.name)
+            if foreign := tuple(_not_known(market, request, subject)):
+                yield from foreign
+                continue
+            for demand in _paid(market, item, request.selectors) if isinstance(request, DeviceRequest) else ():
+                reason = _unmet(market, demand, subject)
+                if reason is not None:
+                    yield reason
+
+
+def leaves_open(reason: Reason) -> bool:
+    """True if it says that what devices of a class have is known neither of nodes that are there nor of new ones."""
+    return "missing_class" in reason.detail or (reason.code is Code.NOT_PREDICTED and "nodes" not in reason.detail)
+
+
+def _not_known(market: PackingInput, request: Request, subject: Subject) -> Iterator[Reason]:
+    """One reason for the classes that are not in the files, without which kube-scheduler tries no alternative, and one
+    for each whose driver is not predicted, if there is no other alternative."""
+    known = {found.name for found in market.snapshot.classes} if market.snapshot.from_files else None
+    names = dict.fromkeys(each.device_class for each in request.alternatives)
+    missing = [name for name in names if name and known is not None and name not in known]
+    if missing:
+        yield Reason.of(Code.CLASS_NOT_FOUND, subject, missing_class=tuple(missing))
+    foreign = [
+        _unpredicted_driver(market, each, subject) for each in request.alternatives if each.device_class not in missing
+    ]
+    if all(foreign):
+        yield from _joined(reason for reason in foreign if reason)
+
+
+def _joined(reasons: Iterable[Reason]) -> Iterator[Reason]:
+    """One for each driver, with all of its classes."""
+    drivers: dict[object, dict[str, Reason]] = {}
+    for reason in reasons:
+        drivers.setdefault(reason.detail["driver"], {})[str(reason.detail["device_class"])] = reason
+    for classes in drivers.values():
+        first = next(iter(classes.values()))
+        several = first.detail.with_items({"device_class": tuple(classes)})
+        yield replace(first, detail=several) if len(classes) > 1 else first
 
 
 def class_of_nothing(market: PackingInput, item: int) -> Iterator[Reason]:
@@ -219,7 +250,8 @@ def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: S
     if not unknown:
         return None
     driver = min(unknown)
-    there = {piece.reach.node_name for piece in market.snapshot.slices if piece.driver == driver}
+    nodes = {node.name for node in market.snapshot.nodes}
+    there = {piece.reach.node_name for piece in market.snapshot.slices if piece.driver == driver} & nodes
     facts: dict[str, str | int] = {"nodes": len(there)} if there else {}
     return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
 

@@ -14,6 +14,7 @@ from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
+from autoscaler.report.reason_texts import EITHER_WAY
 from autoscaler.report.reasons import fact_text, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.first_line import first_line
@@ -158,10 +159,12 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     nearest_texts = {_plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
+    foreign = any(reason.code is Code.NOT_PREDICTED for reason in entry.reasons)
+    told = (Code.NOT_PREDICTED, Code.NO_DEVICE_OF_CLASS) if foreign else ()
     lines = [
         _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
-        if not (nowhere and reason.code is Code.NOT_PREDICTED)
+        if not (nowhere and reason.code in told)
         and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in nearest_texts))
         and not (counts and absent.intersection(none_of_it(reason)))
     ]
@@ -212,11 +215,13 @@ def _class_of_nothing(entry: LeftOut) -> str:
     if len(names) > 1 or any("needs" in m.reason.detail for m in entry.near_misses):  # they lack different things
         return ""
     (name,) = names
-    text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
+    unpredicted = [reason.detail for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
+    classes = dict.fromkeys(text for found in unpredicted for text in fact_text(found["device_class"]).split(", "))
+    named = " or ".join(classes) if name in classes else name
+    text = f"0/{entry.types} instance types have a device of DeviceClass {named}"
     if profile := profiles_of_classes().get(name):
         return f"{text} with the drivers that are on offer: it needs driver profile {profile}"
-    unpredicted = [reason.detail for reason in entry.reasons if reason.code is Code.NOT_PREDICTED]
-    drivers = [str(found["driver"]) for found in unpredicted]
+    drivers = list(dict.fromkeys(str(found["driver"]) for found in unpredicted))
     if there := [found["nodes"] for found in unpredicted if "nodes" in found]:
         return (
             f"{text}: what driver {drivers[0]} publishes is not predicted, so only existing nodes that publish it can "
@@ -225,14 +230,11 @@ def _class_of_nothing(entry: LeftOut) -> str:
             "allocated"
         )
     if drivers or name in classes_without_prediction():
-        driver = f"driver {drivers[0]}" if drivers else "its driver"
-        return (
-            f"{text}: what {driver} publishes is not predicted, so only existing nodes that publish it can serve it; "
-            "give their ResourceSlices"
-        )
+        driver = f"driver {' and '.join(drivers)}" if drivers else "its driver"
+        return f"{text}: what {driver} publishes is not predicted, so only {EITHER_WAY}"
     return (
         f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add your "
-        "own type with `foreslice catalog add`, or give the ResourceSlices of existing nodes"
+        "own type with `foreslice catalog add`, or give the Nodes and ResourceSlices of existing nodes"
     )
 
 
@@ -264,7 +266,7 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
     types = counted(sum(miss.types for miss in open_), "instance type")
     at_run_time = open_[0].reason.code is Code.RUNTIME_ATTRIBUTE
     known = (
-        "known only once a node runs: give the ResourceSlices of existing nodes"
+        "known only once a node runs: give the Nodes and ResourceSlices of existing nodes"
         if at_run_time
         else "which the catalog does not have"
     )

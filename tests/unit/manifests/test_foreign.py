@@ -342,26 +342,6 @@ def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: 
     assert found.ok
 
 
-@pytest.mark.parametrize(
-    ("name", "uid", "step"),
-    [
-        ("ascend", "", "create it, and see that new nodes get its handler"),
-        ("nvidia", "", "NVIDIA's GPU Operator creates it"),
-        ("given", "", ""),
-        ("ascend", "uid: u, ", ""),
-    ],
-)
-def test_a_runtime_class_that_is_not_in_the_files_is_told_once(name: str, uid: str, step: str) -> None:
-    """Whether an API server that has stored the pod knows the class is no question."""
-    spec = "{runtimeClassName: %s, containers: [{name: c, image: i}]}"
-    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{%sname: %s}}\nspec: {spec}"
-    given = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: given}\nhandler: h\n"
-    found = read("\n---\n".join([pod % (uid, one, name) for one in ("a", "b")] + [given]))
-    assert found.ok
-    assert problems(found).count(f"there is no RuntimeClass {name!r} in the files") == bool(step)
-    assert step in problems(found)
-
-
 def test_what_has_no_field_of_an_object_is_left_out_whatever_its_file_is_called() -> None:
     loaded = read("replicas: 3\nimage: {tag: v1}\n---\n" + POD % "p")
     assert loaded.ok

@@ -206,6 +206,49 @@ def test_mistakes_are_errors_with_place_reason_and_next_step(text: str, expected
     assert expected in everything
 
 
+def test_a_class_that_nobody_knows_forbids_no_plan() -> None:
+    """Nothing shows that the name is wrong, and the plan tells what else stands in the way."""
+    found = loaded(POD + "---" + changed(CLAIM, "gpu.nvidia.com", "npu.acme.org"))
+    assert found.ok
+    assert (
+        "there is no DeviceClass 'npu.acme.org' in the files\n  add the DeviceClass to the files, or correct the name; "
+        "unless its driver is predicted, give also a Node that runs it, with its ResourceSlices (`kubectl get "
+        "nodes,resourceslices -o yaml`)"
+    ) in "\n".join(messages(found))
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_slices_without_their_node_are_told_once(given: bool) -> None:
+    text = "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s}\nspec:\n  driver: d.example\n  "
+    text += "nodeName: n1\n  pool: {name: n1, generation: 1, resourceSliceCount: 2}\n  devices: [{name: %s}]\n"
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4}}\n"
+    found = loaded(text % ("a", "a"), text % ("b", "b"), *([node] if given else []))
+    assert found.ok
+    told = [one for one in messages(found) if "Node n1 is not in the files, so no pod gets devices of it" in one]
+    assert len(told) == (0 if given else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "uid", "step"),
+    [
+        ("ascend", "", "create it, and see that new nodes get its handler"),
+        ("nvidia", "", "NVIDIA's GPU Operator creates it"),
+        ("given", "", ""),
+        ("ascend", "uid: u, ", ""),
+    ],
+)
+def test_a_runtime_class_that_is_not_in_the_files_is_told_once(name: str, uid: str, step: str) -> None:
+    """Whether an API server that has stored the pod knows the class is no question."""
+    spec = "{runtimeClassName: %s, containers: [{name: c, image: i}]}"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{%sname: %s}}\nspec: {spec}"
+    given = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: given}\nhandler: h\n"
+    found = loaded(*(pod % (uid, one, name) for one in ("a", "b")), given)
+    assert found.ok
+    told = "\n".join(messages(found))
+    assert told.count(f"there is no RuntimeClass {name!r} in the files") == bool(step)
+    assert step in told
+
+
 def test_fields_in_the_wrong_case_are_named_in_one_run() -> None:
     text = "apiversion: v1\nkind: Pod\nMetadata: {name: p}\nspec: {containers: [{name: c}], nodename: n}\n"
     told = "\n".join(messages(loaded(text)))

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code, Reason
@@ -20,7 +21,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
-from tests.builders import SMALL, claim, gpus, machine, plan, pod, shipped, snapshot
+from tests.builders import GPU, SMALL, claim, gpus, machine, plan, pod, shipped, snapshot
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
 NAME = 'device.attributes["gpu.nvidia.com"].productName'
@@ -86,12 +87,67 @@ def test_a_driver_that_nodes_publish_already_is_not_asked_for_again() -> None:
     own = DeviceClass("uplink", (Selector('device.driver == "net.example.org"'),))
     request = replace(gpus(), device_class="uplink")
     half = ResourceSlice("s", "net.example.org", Pool("n1", 1, 2), reach=NodeReach(node_name="n1"))
-    state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,), slices=(half,))
+    there = (Node("n1"),)
+    state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,), slices=(half,), nodes=there)
     (found,) = plan(state, catalog=TYPES).left_out
     (line,) = left_out_lines(found)
     assert "the pod does not fit on any of these (1) now" in line
-    assert "give their ResourceSlices" not in line
+    assert "give their Nodes" not in line
+    assert found.verdict == "does-not-fit"
     assert "the pod does not fit on any of those with its slices (1) now" in text_of(found.reasons[0])
+
+
+BOTH_WAYS = (
+    "only existing nodes can serve it: give their Nodes and ResourceSlices (`kubectl get nodes,resourceslices -o "
+    "yaml`); for new nodes, describe the driver (docs/slices.md, A driver of your own)"
+)
+
+
+def test_slices_of_a_node_that_is_not_there_decide_nothing() -> None:
+    own = DeviceClass("uplink", (Selector('device.driver == "net.example.org"'),))
+    whole = ResourceSlice("s", "net.example.org", Pool("n1", 1, 1), reach=NodeReach(node_name="n1"))
+    request = replace(gpus(), device_class="uplink")
+    state = snapshot([pod("p", "c")], [claim("c", request)], classes=(own,), slices=(whole,), from_files=True)
+    (found,) = plan(state, catalog=TYPES).left_out
+    (line,) = left_out_lines(found)
+    assert found.verdict == "unknown"
+    assert line.endswith(f"what driver net.example.org publishes is not predicted, so {BOTH_WAYS}")
+
+
+def test_alternatives_of_unpredicted_drivers_are_all_named() -> None:
+    own = [DeviceClass(name, (Selector('device.driver == "net.example.org"'),)) for name in ("fast", "slow")]
+    request = FirstAvailable("link", tuple(replace(gpus(name=one.name), device_class=one.name) for one in own))
+    state = snapshot([pod("p", "c")], [claim("c", request)], classes=tuple(own), from_files=True)
+    (found,) = plan(state, catalog=TYPES).left_out
+    (line,) = left_out_lines(found)
+    assert found.verdict == "unknown"
+    assert line == (
+        "0/3 instance types have a device of DeviceClass fast or slow: what driver net.example.org publishes is not "
+        f"predicted, so {BOTH_WAYS}"
+    )
+
+
+def test_one_alternative_that_is_predicted_decides() -> None:
+    own = DeviceClass("fast", (Selector('device.driver == "net.example.org"'),))
+    alternatives = (replace(gpus(name="a"), device_class="fast"), replace(gpus(name="b"), count=99))
+    state = snapshot([pod("p", "c")], [claim("c", FirstAvailable("link", alternatives))], classes=(own, GPU))
+    (found,) = plan(replace(state, from_files=True), catalog=TYPES).left_out
+    assert found.verdict == "does-not-fit"
+    assert not any(reason.code is Code.NOT_PREDICTED for reason in found.reasons)
+
+
+@pytest.mark.parametrize(("from_files", "verdict"), [(True, "unknown"), (False, "does-not-fit")])
+def test_a_class_that_is_not_in_the_files_hides_no_other_obstacle(from_files: bool, verdict: str) -> None:
+    """In a cluster a class that is not there is none."""
+    alternatives = tuple(replace(gpus(name=name), device_class=f"{name}.example") for name in ("fast", "slow"))
+    waiting = pod("p", "c", node_selector=FrozenMap({"team": "a"}))
+    state = snapshot([waiting], [claim("c", FirstAvailable("link", alternatives))], from_files=from_files)
+    (found,) = plan(state, catalog=TYPES).left_out
+    first, *others = left_out_lines(found)
+    assert found.verdict == verdict
+    assert (BOTH_WAYS in first) is from_files
+    assert ("there is no DeviceClass fast.example, slow.example in the files: create it" in first) is from_files
+    assert "didn't match Pod's node affinity/selector" in [first, *others][-1]
 
 
 def test_no_card_is_near_to_an_interface_that_software_makes() -> None:
