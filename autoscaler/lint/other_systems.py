@@ -357,8 +357,9 @@ def _in_queue(pod: Pod) -> str:
 
 def _requested_by_kueue(pod: Pod) -> str:
     """The queue of Kueue in which the pod waits for machines that Kueue requests of another autoscaler; or nothing."""
-    requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in pod.annotations)
-    return pod.annotations.get(labels.KUEUE_QUEUE, "") if requested and not _in_queue(pod) else ""
+    given = pod.annotations  # only pods of files have the queue among them (`Queues.requested`)
+    requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in given)
+    return given.get(labels.KUEUE_QUEUE, "") if requested and not _in_queue(pod) else ""
 
 
 def _awaits_request(queue: str) -> tuple[tuple[str, ...], str, str]:
