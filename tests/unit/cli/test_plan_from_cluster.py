@@ -60,7 +60,8 @@ def test_only_the_pod_with_the_dangling_name_stays_out(evil: tuple[dict[str, Any
     assert f"'{name}'" in found.stderr
 
 
-@pytest.mark.parametrize(("evil", "name"), DANGLING)
+# A DeviceClass that resembles no known one may well exist in the cluster.
+@pytest.mark.parametrize(("evil", "name"), DANGLING[:2])
 def test_a_manifest_that_no_server_has_is_an_error(evil: tuple[dict[str, Any], ...], name: str) -> None:
     written = [{**found, "metadata": {**found["metadata"], "uid": ""}} for found in evil]
     result = planned(*GOOD, *written)
