@@ -48,6 +48,7 @@ from autoscaler.advice.pool_changes import (
     elsewhere,
     exceeded_limits,
     feature_discovery,
+    in_cloud_meant,
     keys_allowed,
     keys_served,
     labels_given,
@@ -67,6 +68,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
@@ -135,15 +137,13 @@ def advise(
             break
         result = trials.tried(change)
         tried.append(change)
-        if result is not None:
-            found.append(Advice(change, result))
-        if result is None:
-            found += _with_drivers(change, trials, budget)
+        found += [Advice(change, result)] if result is not None else _with_drivers(change, trials, budget)
         if len(found) >= most:
             break
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
-    return tuple(refined(one, trials, budget) for one in found)
+    complete = (refined(one, trials, budget) for one in found)
+    return tuple(replace(one, change=in_cloud_meant(one.change, asked)) for one in complete)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:

@@ -18,6 +18,7 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -179,6 +180,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) or types_of_images(asked.pod) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
+    lacking |= {labels.CLOUD} if clouds_of_volumes((asked.pod,), asked.snapshot) else set()  # no other mounts these
     lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one
     lacking |= {labels.GKE_TPU_ACCELERATOR} if topologies_of_size(asked.pod, asked.catalog) else set()
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))

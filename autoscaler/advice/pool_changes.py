@@ -35,6 +35,7 @@ GIVING_LABELS: Final = frozenset({ChangeKind.ADD_LABELS, ChangeKind.LIST_GROUP})
 _BOUGHT_ANY_TIME: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
+_ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
 
 
 def capacity_types(asked: Situation) -> Iterator[Change]:
@@ -182,13 +183,14 @@ def on_cards_of_images(asked: Situation, pool: CapacityPool) -> Iterator[Change]
         yield require(pool, Requirement(known.ACCELERATOR, "In", cards))
 
 
-def in_cloud_of_images(asked: Situation, pool: CapacityPool) -> tuple[Change, ...]:
-    """Only machines of the cloud in whose registry the pods' images are, in a pool that somebody has yet to create: a
-    plan without pools stays in that cloud, and one with pools buys where these say."""
-    clouds = tuple(asked.registries)
-    if not pool.implicit or len(clouds) != 1 or asked.where.clouds:
-        return ()
-    return (require(pool, Requirement(known.CLOUD, "In", clouds)),)
+def in_cloud_meant(change: Change, asked: Situation) -> Change:
+    """The change with a pool that stays in the one cloud that the pods mean, if the change has somebody create a pool:
+    a plan without pools stays in that cloud, and one with pools buys where these say."""
+    created = [pool for pool in change.edit(asked.snapshot).pools if pool.name == IMPLICIT.name]
+    clouds = tuple(asked.clouds)
+    if len(clouds) != 1 or not created or any(r.key in _ABOUT_CLOUDS for r in created[0].requirements):
+        return change
+    return Change.together(*(require(pool, Requirement(known.CLOUD, "In", clouds)) for pool in asked.pools), change)
 
 
 def staying_in_cloud(change: Change, asked: Situation) -> Change:

@@ -14,7 +14,6 @@ from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_neares
 from autoscaler.advice.pod_changes import leaving_others
 from autoscaler.advice.pool_changes import (
     add_scheduler,
-    in_cloud_of_images,
     on_cards_of_images,
     one_host_each,
     require,
@@ -55,7 +54,6 @@ _NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labe
 _GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
 _GROUP = "NAME"  # of a group of nodes that people name
-_ABOUT_CLOUDS: Final = frozenset({known.CLOUD, known.INSTANCE_TYPE})
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
@@ -72,8 +70,7 @@ def openings(asked: Situation) -> Iterator[Change]:
         serving, labelling = tuple(_serving(asked, pool)), tuple(add_labels(asked, pool))
         if not serving:
             continue
-        stays = () if labelling else in_cloud_of_images(asked, pool)
-        serving = (*serving, *on_cards_of_images(asked, pool), *stays)
+        serving = (*serving, *on_cards_of_images(asked, pool))
         labelling = labelling or tuple(leaving_others(asked))
         if hosts := tuple(one_host_each(asked, pool)):
             yield Change.together(*serving, *hosts, *labelling, *volumes, *plugins)
@@ -109,9 +106,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         return
     if 0 < len(labels) <= _MOST_LABELS:
         requirements = tuple(machine_meant(labels, pool, asked))
-        stays = () if any(r.key in _ABOUT_CLOUDS for r in requirements) else in_cloud_of_images(asked, pool)
         machine_changes = (require(pool, r) for r in requirements)
-        yield Change.together(*machine_changes, *stays, *_given(labels, pool, asked), *leaving_others(asked))
+        yield Change.together(*machine_changes, *_given(labels, pool, asked), *leaving_others(asked))
 
 
 def _in_their_cloud(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> bool:

@@ -15,9 +15,9 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.mounted import clouds_of_storage_names, clouds_of_volumes
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Where
-from autoscaler.planning.supply.places import clouds_of_storage_names, clouds_of_volumes
 from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels

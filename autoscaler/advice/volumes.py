@@ -11,8 +11,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim
+from autoscaler.planning.demand.mounted import clouds_of_storage_names
 from autoscaler.planning.demand.scope import IMPLICIT
-from autoscaler.planning.supply.places import clouds_of_storage_names
 from autoscaler.scheduling.volumes import NO_PROVISIONER
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap

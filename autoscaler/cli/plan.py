@@ -253,7 +253,7 @@ def _decide(
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
     aside = unconsidered(snapshot, decided, catalog)
-    useless = (*not_working(snapshot, decided), *map(_models, small), *([_bfloat16(old)] if old else []))
+    useless = (*not_working(snapshot, decided, catalog), *map(_models, small), *([_bfloat16(old)] if old else []))
     decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *aside, *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:

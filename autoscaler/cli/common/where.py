@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,9 +11,10 @@ from autoscaler.cli.common.commands import Command
 from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.policy import Where
-from autoscaler.planning.supply.places import clouds_of_volumes, places_of_nodes, priced_regions
+from autoscaler.planning.supply.places import places_of_nodes, priced_regions
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.spelling import did_you_mean
@@ -77,6 +78,9 @@ class Asked:
         _known("--cloud", "cloud", self.clouds, sorted({found.cloud for found in catalog}))
         where = Where(self.clouds, self.regions, kinds)
         _tell_of_regions(self.regions, snapshot, catalog)
+        asking = [pod for pod in snapshot.pods if not (pod.bound or asks_for_no_device(pod))]
+        volumes = clouds_of_volumes(asking, snapshot)
+        _tell_of_volumes(self.clouds, volumes)
         if self.clouds or self.regions:
             return where
         there = places_of_nodes(snapshot.nodes)
@@ -84,18 +88,26 @@ class Asked:
             place = ", ".join((*there.clouds, *there.regions))
             click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
             return replace(there, capacity_types=kinds)
-        asking = [pod for pod in snapshot.pods if not (pod.bound or asks_for_no_device(pod))]
-        volumes = clouds_of_volumes(asking, snapshot)
         if len(volumes) == 1 and not snapshot.pools:
             ((cloud, (pod, driver)),) = volumes.items()
             if not any(_names_another(cloud, pod, catalog) for pod in asking):
                 click.echo(
-                    f"note: buying in {cloud}, the only cloud where pod {pod} can mount its volume (driver {driver}); "
-                    "choose another with --cloud",
+                    f"note: buying in {cloud}, the only cloud where pod {pod} can mount its volume (driver {driver})",
                     err=True,
                 )
                 return replace(where, clouds=(cloud,))
         return where
+
+
+def _tell_of_volumes(asked: Sequence[str], volumes: Mapping[str, tuple[str, str]]) -> None:
+    """Prints a note about a pod whose volume the requested clouds do not mount."""
+    for cloud, (pod, driver) in volumes.items():
+        if asked and cloud not in asked:
+            option = f"--cloud {', '.join(asked)}"
+            text = (
+                f"only machines of {cloud} mount the volume of pod {pod} (driver {driver}): leave out {option} for it"
+            )
+            click.echo(f"note: {text}", err=True)
 
 
 def _names_another(cloud: str, pod: Pod, catalog: Catalog) -> bool:

@@ -21,7 +21,7 @@ from autoscaler.manifests.queued.templates import alike, templates_of
 from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, consumed_request
-from autoscaler.planning.supply.places import clouds_of_volumes
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from instance_catalog.dataclass import dataclass, field
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels

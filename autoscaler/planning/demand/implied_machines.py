@@ -1,5 +1,5 @@
-"""Finds machines that pods need although they do not select them: by their images, by the topology of Kueue, and by
-the other pods of their group."""
+"""Finds machines that pods need although they do not select them: by their images, by the topology of Kueue, by
+the other pods of their group, and the cloud that their volumes need."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from autoscaler.planning.demand.images import (
     selecting_what_images_need,
     types_of_images,
 )
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.demand.scope import requested_resources
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -36,7 +37,14 @@ def with_implied_selectors(snapshot: Snapshot) -> Snapshot:
         return snapshot
     snapshot = selecting_what_images_need(snapshot)
     groups = implied_by_groups(snapshot.pods)
-    return replace(snapshot, pods=tuple(_of_group(_near_each_other(pod), groups) for pod in snapshot.pods))
+    pods = (_of_group(_near_each_other(pod), groups) for pod in snapshot.pods)
+    return replace(snapshot, pods=tuple(_where_mounted(pod, snapshot) for pod in pods))
+
+
+def _where_mounted(pod: Pod, snapshot: Snapshot) -> Pod:
+    """The pod in the one cloud whose machines mount its volumes: on any other it stays in ContainerCreating."""
+    clouds = () if pod.bound else tuple(clouds_of_volumes((pod,), snapshot))
+    return requiring(pod, Requirement(labels.CLOUD, "In", clouds)) if len(clouds) == 1 else pod
 
 
 def required_domain(pod: Pod) -> str:
@@ -77,6 +85,8 @@ def implied_reason(pod: Pod, given: Pod) -> str:
         return f"planned on {', '.join(types)}, as its image works nowhere else"
     if types := types_in_domains(given):
         return f"planned on {', '.join(types)}, whose nodes have the label of its topology"
+    if pod.node_selector == given.node_selector:
+        return f"planned in {', '.join(pod.required_values({labels.CLOUD})[-1])}, the only cloud that mounts its volume"
     return f"planned on {', '.join(sorted(_machine(pod).values()))}, as others of its group"
 
 

@@ -12,9 +12,6 @@ from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
-from autoscaler.model.pod import Pod
-from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import UNKNOWN_BINDING
 from autoscaler.planning.policy import Where
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
@@ -117,47 +114,6 @@ def places_of_nodes(nodes: Iterable[Node]) -> Where:
         clouds=tuple(sorted({cloud for cloud, _ in places})),
         regions=tuple(sorted({region for _, region in places if region})),
     )
-
-
-def clouds_of_volumes(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-    """The clouds whose machines alone can mount the volumes of pods: by cloud, the first such pod and the driver."""
-    found: dict[str, tuple[str, str]] = {}
-    for pod in pods:
-        for driver in _storage_drivers(pod, snapshot):
-            for cloud, facts in cloud_facts().items():
-                if driver in (*facts.disk_drivers, *facts.file_drivers):
-                    found.setdefault(cloud, (pod.key, driver))
-    return found
-
-
-def clouds_of_storage_names(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str, str]:
-    """The clouds whose storage people call by the names of claims and StorageClasses that are not in sight, such as
-    gp3 or efs-claim: by cloud, the first name."""
-    found: dict[str, str] = {}
-    for pod in pods:
-        for name in pod.volumes:
-            claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
-            if claim is not None:
-                known = snapshot.storage_classes.get(claim.storage_class or "")
-                name = known.name if known is not None and known.binding_mode == UNKNOWN_BINDING else ""
-            for cloud, facts in cloud_facts().items():
-                if facts.storage_names.fullmatch(name):
-                    found.setdefault(cloud, name)
-    return found
-
-
-def _storage_drivers(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
-    yield from pod.csi_drivers
-    for name in pod.volumes:
-        claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
-        if claim is None:
-            continue
-        volume = snapshot.volumes.get(claim.volume or "")
-        storage_class = snapshot.storage_classes.get(claim.storage_class or "")
-        if volume is not None:
-            yield volume.driver
-        elif storage_class is not None:
-            yield storage_class.provisioner
 
 
 def _place_of(node: Node) -> Iterator[tuple[str, str]]:

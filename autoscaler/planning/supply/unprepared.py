@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.supply.shared_volumes import shared_volumes
 from instance_catalog.diagnostic import and_more
 from instance_catalog.drivers.device_plugins import device_plugins
@@ -19,6 +21,8 @@ from instance_catalog.prediction.device_plugins import plugin_of
 from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
+
+_Placed: TypeAlias = tuple[Pod, str]  # and the instance type of its new node
 
 # Project-HAMi/HAMi, issue 361 (2024-06): the annotation finds the very node with these cards, or no node at all.
 PINNED_TO_CARDS: Final = (
@@ -55,12 +59,24 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
     )
 
 
-def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
+def not_working(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Reason]:
     """For each GPUDirect, the first pod on a machine without it, the first pod on superseded accelerators on which its
-    image does not run, the first that HAMi keeps from any new machine, and volumes for one node that several share;
-    `not_working` is the number of such pods."""
+    image does not run, the first whose volume its machine does not mount, the first that HAMi keeps from any new
+    machine, and volumes for one node that several share; `not_working` is the number of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
+    yield from _without_gpudirect(placed, snapshot)
+    yield from _superseded(placed)
+    yield from _unmounted(placed, snapshot, catalog)
+    pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
+    if pinned:
+        name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
+        problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
+        yield Reason.of(Code.ADVICE, Subject("Pod", pinned[0].key), problem=problem, not_working=len(pinned))
+    yield from shared_volumes(snapshot, plan)
+
+
+def _without_gpudirect(placed: Sequence[_Placed], snapshot: Snapshot) -> Iterator[Reason]:
     for protocol in gpudirect_protocols():
         found = [
             (pod, image, name)
@@ -76,6 +92,9 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
                 f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
             )
             yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(found))
+
+
+def _superseded(placed: Sequence[_Placed]) -> Iterator[Reason]:
     old = [(pod, image, name) for pod, name in placed if (image := superseded_image(pod, name))]
     if old:
         pod, image, name = old[0]
@@ -86,9 +105,23 @@ def not_working(snapshot: Snapshot, plan: Plan) -> Iterator[Reason]:
             f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
         )
         yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(old))
-    pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
-    if pinned:
-        name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
-        problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
-        yield Reason.of(Code.ADVICE, Subject("Pod", pinned[0].key), problem=problem, not_working=len(pinned))
-    yield from shared_volumes(snapshot, plan)
+
+
+def _unmounted(placed: Sequence[_Placed], snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
+    """Pods on machines of another cloud than the one whose machines alone mount their volumes."""
+    found = [
+        (pod, driver, name, cloud)
+        for pod, name in placed
+        for cloud, (_, driver) in clouds_of_volumes((pod,), snapshot).items()
+        if name in catalog.types and catalog.types[name].cloud != cloud
+    ]
+    if not found:
+        return
+    pod, driver, name, cloud = found[0]
+    keys = dict.fromkeys(pod.key for pod, *_ in found)
+    problem = (
+        f"spec.volumes: mounts a volume of {driver}{and_more(list(keys))}, which only machines of {cloud} mount, and "
+        f"gets {name} of {catalog.types[name].cloud}, where it stays in ContainerCreating; require {labels.CLOUD} In "
+        f"[{cloud}] in spec.requirements of its pool, or use a volume that this cloud mounts"
+    )
+    yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(keys))

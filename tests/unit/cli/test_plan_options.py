@@ -120,9 +120,41 @@ def test_volumes_of_one_cloud_say_where_to_buy(tmp_path: Path) -> None:
     found = run("-f", str(file))
     assert "note: buying in gcp, the only cloud where pod default/p can mount its volume (driver gcs" in found.stderr
     assert "g4dn" not in found.stdout
-    chosen = run("-f", str(file), "--cloud", "aws")
-    assert "note: buying in" not in chosen.stderr
-    assert "g4dn" in chosen.stdout
+
+
+def test_a_volume_of_another_cloud_than_the_requested_keeps_the_pod_from_every_type(tmp_path: Path) -> None:
+    """It would stay in ContainerCreating on a machine that is paid for."""
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n")
+    found = run("-f", str(file), "--cloud", "aws")
+    assert "note: buying in" not in found.stderr
+    note = "note: only machines of gcp mount the volume of pod default/p (driver gcsfuse.csi.storage.gke.io): leave out"
+    assert f"{note} --cloud aws for it" in found.stderr
+    assert "0 pods placed" in found.stdout
+    assert "default/p: leave out --cloud aws → 1 × n1-" in found.stdout
+    assert "drop the node affinity" not in found.stdout
+
+
+def test_a_pool_of_another_cloud_does_not_place_it_silently(tmp_path: Path) -> None:
+    file, pool = tmp_path / "pod.yaml", "docs/examples/pools/aws.yaml"
+    file.write_text(POD + "  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n")
+    found = run("-f", str(file), "-f", pool)
+    said = " ".join(found.stdout.split())
+    assert "1 pod placed (1 of them where they do not work: see the warnings)" in said
+    assert "only machines of gcp mount, and gets g4dn.xlarge of aws, where it stays in ContainerCreating" in said
+    assert run("-f", str(file), "-f", pool, "--strict").exit_code == 3
+    file.write_text(POD + "  volumes: [{name: v, csi: {driver: ebs.csi.aws.com}}]\n")
+    assert "ContainerCreating" not in run("-f", str(file), "-f", pool).stdout
+
+
+def test_a_pool_that_is_advised_stays_in_the_cloud_of_the_volume(tmp_path: Path) -> None:
+    """A plan with a pool buys where the pool says."""
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        POD + "  nodeSelector: {team: a}\n  volumes: [{name: v, csi: {driver: gcsfuse.csi.storage.gke.io}}]\n"
+    )
+    said = " ".join(run("-f", str(file)).stdout.split())
+    assert "foreslice.dev/cloud In [gcp] in spec.requirements and team=a in spec.labels" in said
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_who_says_which_machines_there_are_decides() -> None:
     pooled = snapshot([using(IMAGE)], [claim("c", gpus(count=8))], pools=(POOL,))
     assert with_implied_selectors(pooled) is pooled
     found = plan_for(pooled, CATALOG, Policy(), NOW)
-    (warning,) = not_working(pooled, found)
+    (warning,) = not_working(pooled, found, CATALOG)
     first = summary_of(replace(found, warnings=(warning,)))[0]
     assert "1 pod placed (1 of them where they do not work: see the warnings), 0 cannot" in first.text
     assert first.level == "warning"
@@ -104,7 +104,7 @@ def test_what_a_pool_gives_and_does_not_run_the_image_is_told(image: str, told: 
     state = replace(snapshot([on_neuron(image)], pools=(pool,)), from_files=True)
     found = plan_for(state, shipped("inf1.xlarge", "inf2.xlarge"), Policy(), NOW)
     assert [node.offering.instance_type for node in found.launches] == ["inf1.xlarge"]
-    warnings = [str(one.detail["problem"]) for one in not_working(state, found)]
+    warnings = [str(one.detail["problem"]) for one in not_working(state, found, CATALOG)]
     said = f"{NEURONX} does not run on inf1.xlarge, which the pod gets: it needs one of aws-inferentia2, aws-trainium"
     assert [said in text for text in warnings] == [True] * told
 
@@ -140,7 +140,7 @@ def test_cards_that_are_there_are_on_no_new_machine() -> None:
     pinned = pod("p", "c", annotations=FrozenMap({labels.HAMI_USE_DEVICE: "GPU-5f0c"}))
     state = snapshot([pinned], [claim("c", gpus())])
     found = plan_for(state, shipped("g4dn.xlarge"), Policy(), NOW)
-    (warning,) = not_working(state, found)
+    (warning,) = not_working(state, found, CATALOG)
     assert "no new machine has them" in str(warning.detail["problem"])
     first = summary_of(replace(found, warnings=(warning,)))[0]
     assert "1 pod placed (1 of them where they do not work: see the warnings)" in first.text

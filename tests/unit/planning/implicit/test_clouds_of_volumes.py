@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from autoscaler.planning.supply.places import clouds_of_volumes
+from autoscaler.planning.demand.mounted import clouds_of_volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import pod, snapshot
@@ -13,7 +15,7 @@ from tests.builders import pod, snapshot
 GCS, EBS, NFS = "gcsfuse.csi.storage.gke.io", "ebs.csi.aws.com", "nfs.csi.k8s.io"
 
 
-def claimed(*, driver: str = "", provisioner: str = "") -> dict[str, object]:
+def claimed(*, driver: str = "", provisioner: str = "") -> dict[str, Any]:
     claim = PersistentVolumeClaim("default", "data", storage_class="sc", volume="pv" if driver else None)
     return {
         "volume_claims": FrozenMap({"default/data": claim}),
