@@ -80,7 +80,7 @@ _PREPARING = frozenset(
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
         *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
-        *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP),
+        *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP, ChangeKind.REQUIRE_MEMORY),
     }
 )
 # Before these no node was tried.

@@ -48,6 +48,7 @@ class ChangeKind(Enum):
     CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class
     WHOLE_GPUS = "WholeGpus"  # resources: parts of GPUs; instead: the request for whole ones
     SELECT_HOLDING = "SelectHolding"  # label: of GPUs that hold a model; weights; gpus, have: that do not
+    REQUIRE_MEMORY = "RequireMemory"  # label, accelerators, memory: GPUs with as much
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
     ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
     # requests: of each resource what is asked for, and what instead; small: by little; instance_type, estimated: of

@@ -9,21 +9,23 @@ from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
-from autoscaler.lint.pods.gpu_shares import shared_resource, whole_instead
+from autoscaler.lint.pods.card_names import whole_cards
+from autoscaler.lint.pods.gpu_shares import memory_shared, shared_resource, whole_instead
 from autoscaler.lint.pods.one_node import known_nodes, one_node
+from autoscaler.lint.pods.other_cards import least_memory
 from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
 from autoscaler.lint.tpu_advice import part_of_slice, topologies_of_size
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
-from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
+from autoscaler.planning.demand.images import TYPE_KEYS, requiring, types_of_images
 from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
@@ -147,7 +149,23 @@ def whole_gpus(asked: Situation) -> Iterator[Change]:
     found, (changed, instead) = shared_resource(asked.pod), whole_instead(asked.pod)
     if found and changed != asked.pod:
         edit = on_pods(asked.keys, lambda pod: whole_instead(pod)[0])
-        yield Change.of(ChangeKind.WHOLE_GPUS, asked.subject, edit, resources=tuple(found.split()), instead=instead)
+        whole = Change.of(ChangeKind.WHOLE_GPUS, asked.subject, edit, resources=tuple(found.split()), instead=instead)
+        yield Change.together(whole, *_with_their_memory(asked))
+
+
+def _with_their_memory(asked: Situation) -> Iterator[Change]:
+    """Only GPUs with the memory of one that the pods ask for, if not all have it. Where none has it, a whole one is no
+    answer either: no accelerator is left to select."""
+    memory = memory_shared(asked.pod)
+    cards = [one for one in whole_cards(asked.catalog) if one.vendor == "NVIDIA"]
+    smaller = {one.key for one in cards if memory is not None and least_memory(one) < memory.int64_value()}
+    if memory is not None and smaller:
+        keys = tuple(sorted({one.key for one in cards} - smaller))
+        needed = Requirement(labels.ACCELERATOR, "In", keys)
+        edit, shown = on_pods(asked.keys, partial(requiring, needed=needed)), f"{memory.int64_value() // _MEBI}Mi"
+        yield Change.of(
+            ChangeKind.REQUIRE_MEMORY, asked.subject, edit, label=needed.key, accelerators=keys, memory=shown
+        )
 
 
 def foreign_resources(asked: Situation) -> Iterator[Change]:

@@ -65,6 +65,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_RESOURCES: "drop the request of {resources}, which only nodes of other clouds or systems have",
     ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
     ChangeKind.WHOLE_GPUS: "request {instead} instead of {resources}, for whole GPUs",
+    ChangeKind.REQUIRE_MEMORY: "require {label} In [{accelerators}], the GPUs with {memory} of memory or more",
     ChangeKind.CLAIM_PARTS: (
         "claim devices of DeviceClass {device_class} ({devices}) instead of requesting {resources}, "
         "as in docs/examples/mig-parts.yaml"

@@ -102,6 +102,11 @@ def shares_counted() -> frozenset[str]:
     return frozenset(contents("drivers")["device_plugins"]["shares_counted"])
 
 
+def shares_of_memory() -> frozenset[str]:
+    """Those of them that say how much memory a pod has of each of its GPUs, in MiB."""
+    return frozenset(contents("drivers")["device_plugins"]["shares_of_memory"])
+
+
 def other_device(resource: str) -> str:
     """The kind of device behind a resource that no cloud of the catalog sells under this name: "GPU of Intel"; ""
     for all others."""

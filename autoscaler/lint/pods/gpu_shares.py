@@ -7,7 +7,12 @@ from typing import Final
 
 from autoscaler.model.pod import Container, Pod
 from instance_catalog.dataclass import replace
-from instance_catalog.drivers.device_plugins import shared_gpu_resources, shares_counted, shares_in_percent
+from instance_catalog.drivers.device_plugins import (
+    shared_gpu_resources,
+    shares_counted,
+    shares_in_percent,
+    shares_of_memory,
+)
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
@@ -15,6 +20,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 SHARED_PRODUCT: Final = "-SHARED"  # at the end of a product's name, in what GPU feature discovery writes
 _WHOLE = Quantity.of(100)
+_MEBI: Final = 2**20
 # Labels of NVIDIA's GPU feature discovery whose values say that pods share GPUs: NVIDIA/k8s-device-plugin 1b826ac,
 # README.md and docs/gpu-feature-discovery/README.md.
 _SHARING: Final[dict[str, Callable[[Collection[str]], bool]]] = {
@@ -33,7 +39,8 @@ def shared_resource(pod: Pod) -> str:
 def shared_told(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
     system, several = shared_gpu_resources()[names[0]], len(names) > 1
-    whole = f"request {NVIDIA_GPU} {'instead' if shares_counted() & set(names) else 'alone'}, for whole GPUs"
+    gpus = "whole GPUs with as much memory" if shares_of_memory() & set(names) else "whole GPUs"
+    whole = f"request {NVIDIA_GPU} {'instead' if shares_counted() & set(names) else 'alone'}, for {gpus}"
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "
@@ -73,6 +80,13 @@ def whole_instead(pod: Pod) -> tuple[Pod, str]:
     if not asked:
         return pod, ""
     return changed, f"{NVIDIA_GPU} alone" if asked == had else f"{NVIDIA_GPU} {' and '.join(map(str, asked))}"
+
+
+def memory_shared(pod: Pod) -> Quantity | None:
+    """The most memory that one of its containers asks such a system for of one GPU; None if none says it."""
+    every = (*pod.containers, *pod.init_containers)
+    asked = [one.requests[name] for one in every for name in shares_of_memory() if name in one.requests]
+    return Quantity.of(max(found.int64_value() for found in asked) * _MEBI) if asked else None
 
 
 def _gpus(pod: Pod) -> list[Quantity]:

@@ -89,6 +89,12 @@ def _capability(card: Accelerator) -> tuple[int, ...]:
     return tuple(map(int, (card.cuda_compute_capability or "0.0").split(".")[:2]))
 
 
+def least_memory(card: Accelerator) -> int:
+    """Bytes, the least that it may have; 0 if that is not known."""
+    known = card.memory or (card.memory_bounds[0] if card.memory_bounds else None) or card.api_memory
+    return known.int64_value() if known is not None else 0
+
+
 def _memory(card: Accelerator) -> int:
     """Bytes, the most that it may have; 0 if that is not known."""
     known = card.memory or (card.memory_bounds[1] if card.memory_bounds else None) or card.api_memory
