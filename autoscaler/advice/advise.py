@@ -48,7 +48,6 @@ from autoscaler.advice.pool_changes import (
     elsewhere,
     exceeded_limits,
     feature_discovery,
-    in_cloud_meant,
     keys_allowed,
     keys_served,
     labels_given,
@@ -57,7 +56,7 @@ from autoscaler.advice.pool_changes import (
     requirements,
     staying_in_cloud,
 )
-from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings, plugins, with_drivers
+from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings, plugins, where_tried, with_drivers
 from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined
@@ -143,7 +142,7 @@ def advise(
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
     complete = (refined(one, trials, budget) for one in found)
-    return tuple(replace(one, change=in_cloud_meant(one.change, asked)) for one in complete)
+    return tuple(replace(one, change=where_tried(one.change, one.result, asked)) for one in complete)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:

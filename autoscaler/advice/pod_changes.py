@@ -57,6 +57,12 @@ def tolerations(asked: Situation) -> Iterator[Change]:
             yield Change.of(ChangeKind.TOLERATE, asked.subject, edit, taint=text)
 
 
+def tolerating_cloud(taint: Taint, asked: Situation) -> Change:
+    """A toleration for a taint that a cloud gives its nodes with the devices that the pods claim."""
+    edit, shown = on_pods(asked.keys, partial(_tolerating, taint=taint)), f"{taint.key}={taint.value}:{taint.effect}"
+    return Change.of(ChangeKind.TOLERATE_CLOUD, asked.subject, edit, taint=shown, resource=taint.key)
+
+
 def _tolerating(pod: Pod, taint: Taint) -> Pod:
     added = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
     return replace(pod, tolerations=(*pod.tolerations, added))

@@ -11,9 +11,10 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject
 from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_nearest, is_read, lacking_label, machine_meant
-from autoscaler.advice.pod_changes import leaving_others
+from autoscaler.advice.pod_changes import leaving_others, tolerating_cloud
 from autoscaler.advice.pool_changes import (
     add_scheduler,
+    in_cloud_meant,
     on_cards_of_images,
     one_host_each,
     require,
@@ -21,6 +22,7 @@ from autoscaler.advice.pool_changes import (
     widen_scope,
 )
 from autoscaler.advice.situation import Situation, worth_serving
+from autoscaler.advice.trial import Result
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
@@ -253,6 +255,12 @@ def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         yield add_scheduler(asked, pool)
     if pool.scope.pods is PodScope.DEVICE_CLAIMS and any(r.code is Code.OUT_OF_SCOPE for r in asked.left_out.reasons):
         yield widen_scope(pool)
+
+
+def where_tried(change: Change, result: Result, asked: Situation) -> Change:
+    """The change with what it needs where it was tried: the cloud of a pool that somebody creates, and tolerations for
+    taints that the cloud itself gives nodes."""
+    return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in result.taints))
 
 
 def with_drivers(asked: Situation, change: Change, found: Plan) -> Change | None:

@@ -12,7 +12,7 @@ from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
 from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
-from autoscaler.lint.pods.cloud_nodes import refused_by_taints
+from autoscaler.lint.pods.cloud_nodes import untolerated
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -24,7 +24,7 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
-from autoscaler.planning.supply.unprepared import unprepared
+from autoscaler.planning.supply.unprepared import not_working, unprepared
 from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
@@ -47,8 +47,8 @@ class Result:
     accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
     their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
     instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
-    `drivers` that a plan without CapacityPools assumes on the nodes, and the `taints` that their cloud gives them and
-    the pods do not tolerate.
+    `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives the nodes and the
+    pods with claims do not tolerate. `useless`: why pods do not work there, with the next step.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -64,6 +64,7 @@ class Result:
     cloud: str = ""
     drivers: tuple[str, ...] = ()
     taints: tuple[Taint, ...] = ()
+    useless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,19 @@ class Replanner:
 
     def tried(self, change: Change) -> Result | None:
         """The result of the change; a price that users have yet to look up counts as none."""
-        found = self.result(self.plan(change))
+        plan = self.plan(change)
+        found = self.result(plan)
+        if found is None:
+            return None
+        snapshot = change.edit(self.asked.snapshot)
+        pods = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key in self.asked.keys))
+        without_pools = not self.asked.snapshot.pools  # a pool says which taints its nodes have
+        taints = tuple(untolerated(pods, plan, self.asked.catalog)) if without_pools else ()
+        reasons = not_working(pods, plan, self.asked.catalog)
+        useless = tuple(f"{reason.subject.name}: {reason.detail['problem']}" for reason in reasons)
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
-        return replace(found, usd_per_hour=None) if unpriced and found is not None else found
+        price = None if unpriced else found.usd_per_hour
+        return replace(found, usd_per_hour=price, taints=taints, useless=useless)
 
     def result(self, plan: Plan) -> Result | None:
         """The places of the pods in the plan; None if it does not place all of them, or displaces another pod."""
@@ -213,7 +224,6 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")
     assumed = {node.drivers for node in launches if node.pool == IMPLICIT.name}
-    refused = refused_by_taints({pod.key: pod for pod in asked.pods}, launches, asked.catalog)
     return Result(
         tuple(counts.items()),
         total,
@@ -227,7 +237,6 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
         rdma,
         cloud,
         drivers=min(assumed) if len(assumed) == 1 else (),
-        taints=tuple(taint for taint, pods in refused.items() if pods),
     )
 
 

@@ -27,6 +27,10 @@ NO_HELP: Final = "no single change that was tried places it"
 
 _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE: "tolerate taint {taint}",
+    ChangeKind.TOLERATE_CLOUD: (
+        "tolerate taint {taint}, which GKE gives nodes with these devices (it adds the toleration to pods that request "
+        "{resource}, and not to pods with claims)"
+    ),
     ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
@@ -228,19 +232,12 @@ def _network(advice: Advice) -> str:
 
 
 def _of_parts(advice: Advice) -> str:
-    """What the nodes of pods with claims of MIG parts run, if no pool says so, and the tolerations that GKE gives only
-    to pods that request the whole resource."""
+    """What the nodes of pods with claims of MIG parts run, if no pool says so."""
     kinds = {part.kind for part in advice.change.parts or (advice.change,)}
     if ChangeKind.CLAIM_PARTS not in kinds:
         return ""
     drivers = advice.result.drivers if ChangeKind.SET_DRIVERS not in kinds else ()
-    run = f"; its nodes run [{', '.join(drivers)}], spec.drivers.profiles of a CapacityPool" if drivers else ""
-    tolerated = (
-        f"; tolerate {{key: {taint.key}, operator: Exists, effect: {taint.effect}}} as well: GKE gives its node pools "
-        f"this taint, and adds the toleration to pods that request {taint.key}, not to pods with claims"
-        for taint in advice.result.taints
-    )
-    return f"{run}{''.join(tolerated)}"
+    return f"; its nodes run [{', '.join(drivers)}], spec.drivers.profiles of a CapacityPool" if drivers else ""
 
 
 def _rdma_text(machine: str, kind: str, count: int) -> str:
@@ -270,8 +267,10 @@ def _needed(result: Result) -> str:
 
 
 def _unfit(result: Result) -> str:
-    """The models that do not load on the machine, which kube-scheduler does not know."""
-    return "".join(
+    """Why pods do not work on the machine, and the models that do not load there, which kube-scheduler does not
+    know."""
+    useless = "".join(f"; {text}" for text in result.useless)
+    return useless + "".join(
         f"; {each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}" for each in result.models
     )
 

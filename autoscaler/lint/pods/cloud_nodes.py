@@ -3,11 +3,11 @@ devices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.required import field_of
-from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
@@ -107,33 +107,30 @@ def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
     """Pods with claims on nodes to which their cloud adds a taint that they do not tolerate, once for each taint. An
     admission plugin gives the toleration to pods that request the resource; a claim gives none. A CapacityPool says
     which taints its nodes have, so this is of plans without one."""
+    for taint, refused in untolerated(snapshot, plan, catalog).items():
+        first, *_ = refused.values()
+        yield surprise(
+            f"Pod {first.key}",
+            ("spec", "tolerations"),
+            f"does not tolerate {taint.key}={taint.value}:{taint.effect}{and_more(tuple(refused))}, the taint that "
+            "GKE gives node pools with these devices where the cluster has other nodes: GKE adds the toleration to "
+            f"pods that request {taint.key}, and not to pods with claims",
+            f"add the toleration {{key: {taint.key}, operator: Exists, effect: {taint.effect}}}, and name the "
+            "taint in spec.taints of a CapacityPool",
+            first.origin,
+        )
+
+
+def untolerated(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> dict[Taint, dict[str, Pod]]:
+    """By taint of a cloud: the pods with claims on its nodes that do not tolerate it, by key."""
     pods = {pod.key: pod for pod in snapshot.pods if pod.claims and not pod.bound}
-    for taint, refused in refused_by_taints(pods, plan.launches, catalog).items():
-        if refused:
-            first, *_ = refused.values()
-            yield surprise(
-                f"Pod {first.key}",
-                ("spec", "tolerations"),
-                f"does not tolerate {taint.key}={taint.value}:{taint.effect}{and_more(tuple(refused))}, the taint that "
-                "GKE gives node pools with these devices where the cluster has other nodes: GKE adds the toleration to "
-                f"pods that request {taint.key}, and not to pods with claims",
-                f"add the toleration {{key: {taint.key}, operator: Exists, effect: {taint.effect}}}, and name the "
-                "taint in spec.taints of a CapacityPool",
-                first.origin,
-            )
-
-
-def refused_by_taints(
-    pods: Mapping[str, Pod], launches: Iterable[PlannedNode], catalog: Catalog
-) -> dict[Taint, dict[str, Pod]]:
-    """By taint that a cloud adds to the nodes: those of these pods that it keeps from there, by key."""
     found: dict[Taint, dict[str, Pod]] = {}
-    for node in launches:
+    for node in plan.launches:
         machine = catalog.types.get(node.offering.instance_type)
         taint = _taint_of(machine.cloud, machine.accelerator.vendor) if machine and machine.accelerator else None
         if taint is not None:
             found.setdefault(taint, {}).update(_refused(pods, node.pods, taint))
-    return found
+    return {taint: refused for taint, refused in found.items() if refused}
 
 
 def _taint_of(cloud: str, vendor: str) -> Taint | None:

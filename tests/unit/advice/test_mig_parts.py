@@ -133,3 +133,14 @@ def test_only_the_containers_that_asked_use_the_claim() -> None:
     assert SMALL not in changed.containers[0].requests
     assert [(entry.name, entry.claim) for entry in changed.claims] == [("mig-parts", claim.name)]
     assert [request.count for request in claim.exact_requests] == [2]
+
+
+def test_pods_with_claims_tolerate_the_taint_of_gke_themselves() -> None:
+    """GKE's admission adds the toleration to pods that request the extended resource, which the change takes away."""
+    taint = "tolerate taint nvidia.com/gpu=present:NoSchedule, which GKE gives nodes with these devices"
+    (found,) = advice(asking())
+    assert taint in found.partition("→")[0]
+    (found,) = advice(asking(tolerations=(Toleration("nvidia.com/gpu", "Exists"),)))
+    assert "tolerate taint" not in found
+    (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=())])
+    assert "tolerate taint" not in found

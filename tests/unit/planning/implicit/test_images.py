@@ -113,7 +113,8 @@ def test_a_pod_that_selects_the_old_accelerator_keeps_it() -> None:
     asked = on_neuron(NEURONX, node_selector=FrozenMap({labels.INSTANCE_TYPE: "inf1.xlarge"}))
     text = proposed(asked)
     assert "1 × inf1.xlarge" in text
-    assert "spec.requirements" not in text
+    assert "spec.requirements" not in text.partition("→")[0]
+    assert f"; default/p: spec.containers.image: {NEURONX} does not run on inf1.xlarge" in text
 
 
 def test_images_name_accelerators_of_the_catalog() -> None:
