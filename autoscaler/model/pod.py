@@ -40,7 +40,7 @@ class Container:
     pods of its group the rest. `model_beside`: it asks a server in its pod for it. `quantized`: its text speaks of
     weights with fewer bits. `serves_model`: a model server loads it, with no more of
     the GPU's memory than by default. `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and
-    the version may be too old to replace bfloat16.
+    the version may be too old to replace bfloat16. `never_pulls`: its image has to be on the node already.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Container:
     quantized: bool = False
     serves_model: bool = False
     vllm_bfloat16: bool = False
+    never_pulls: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
 

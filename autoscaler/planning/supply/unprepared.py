@@ -61,13 +61,15 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
 
 def not_working(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Reason]:
     """For each GPUDirect, the first pod on a machine without it, the first pod on superseded accelerators on which its
-    image does not run, the first whose volume its machine does not mount, the first that HAMi keeps from any new
-    machine, and volumes for one node that several share; `not_working` is the number of such pods."""
+    image does not run, the first whose volume its machine does not mount, the first whose image no node pulls, the
+    first that HAMi keeps from any new machine, and volumes for one node that several share; `not_working` is the number
+    of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
     yield from _without_gpudirect(placed, snapshot)
     yield from _superseded(placed)
     yield from _unmounted(placed, snapshot, catalog)
+    yield from _never_pulled(placed)
     pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
     if pinned:
         name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
@@ -105,6 +107,20 @@ def _superseded(placed: Sequence[_Placed]) -> Iterator[Reason]:
             f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
         )
         yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(old))
+
+
+def _never_pulled(placed: Sequence[_Placed]) -> Iterator[Reason]:
+    found = [(pod, one) for pod, _ in placed for one in (*pod.containers, *pod.init_containers) if one.never_pulls]
+    if found:
+        pod, container = found[0]
+        keys = list(dict.fromkeys(pod.key for pod, _ in found))
+        image = container.image or container.name
+        problem = (
+            f"spec.containers.imagePullPolicy: is Never for {image}{and_more(keys)}, and no "
+            "new node has the image: the pod does not start there (ErrImageNeverPull); bake the image into the node "
+            "image, or use IfNotPresent with an image of a registry"
+        )
+        yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(keys))
 
 
 def _unmounted(placed: Sequence[_Placed], snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:

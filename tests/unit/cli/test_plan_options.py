@@ -177,6 +177,31 @@ def test_nor_does_that_of_a_pod_for_which_nothing_is_bought(tmp_path: Path) -> N
     assert "note: buying in" not in run("-f", str(file)).stderr
 
 
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_an_image_that_is_never_pulled_is_on_no_new_node(tmp_path: Path, containers: str) -> None:
+    file = tmp_path / "pod.yaml"
+    one = "{name: i, image: local/app:1, imagePullPolicy: Never, resources: {requests: {cpu: 1}}}"
+    more = f"  initContainers: [{one}]\n" if containers == "initContainers" else ""
+    file.write_text((POD if more else POD.replace("name: c,", "name: c, image: a, imagePullPolicy: Never,")) + more)
+    found = run("-f", str(file), "--cloud", "aws")
+    said = " ".join(found.stdout.split())
+    assert "1 pod placed (1 of them where they do not work: see the warnings)" in said
+    image = "local/app:1" if more else "a"
+    assert f"is Never for {image}, and no new node has the image: the pod does not start there (ErrImageNev" in said
+    assert run("-f", str(file), "--cloud", "aws", "--strict").exit_code == 3
+    file.write_text(file.read_text().replace("Never", "IfNotPresent"))
+    assert "do not work" not in run("-f", str(file), "--cloud", "aws").stdout
+
+
+def test_a_change_says_what_does_not_work_where_it_places_the_pod(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    never = POD.replace("name: c,", "name: c, image: a, imagePullPolicy: Never,")
+    file.write_text(never + "  nodeSelector: {team: a}\n")
+    said = " ".join(run("-f", str(file), "--cloud", "aws").stdout.split())
+    assert "0.53 $/h" in said
+    assert "; default/p: spec.containers.imagePullPolicy: is Never for a, and no new node has the image" in said
+
+
 def test_a_model_that_its_gpu_does_not_hold_is_told_first(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(POD.replace("name: c,", "name: c, image: i, args: [--model, org/Qwen3-32B],"))
