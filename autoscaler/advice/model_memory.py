@@ -93,7 +93,8 @@ class Holding:
 class TooSmall:
     """Pods of a plan whose GPUs do not hold their models, or (not `surely`) hold them and leave a model server hardly
     any room: the first and how many there are, what the `weights` of its model take and what its GPUs `have`, in GiB,
-    and what would hold all of them, where that was found; `accelerators`: that do, if no plan was made."""
+    and what would hold all of them, where that was found; `accelerators`: that do, if no plan was made, the cheapest
+    first with the price of a machine that has as many; None: no price is known."""
 
     pod: str
     pods: int
@@ -104,7 +105,7 @@ class TooSmall:
     instead: Holding | None
     surely: bool = True
     bits: int = 16
-    accelerators: tuple[str, ...] = ()
+    accelerators: tuple[tuple[str, Decimal | None], ...] = ()
     every: tuple[str, ...] = ()  # of these pods, by key
 
 
@@ -126,7 +127,7 @@ def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> I
     placed = [one for one in placed_models(plan, snapshot, catalog) if one.pod.key in pods]
     for found in _too_small(placed):
         holding = [set(_holding(one, catalog)) for one in found]
-        yield _told(found, None, tuple(sorted(set.intersection(*holding))))
+        yield _told(found, None, tuple(_cheapest_first(set.intersection(*holding), found[0].own, catalog)))
     if old := too_old(placed, catalog):
         yield old
 
@@ -155,7 +156,21 @@ def _too_small(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
     yield from filter(None, (surely, hardly))
 
 
-def _told(found: Sequence[Placed], instead: Holding | None, accelerators: tuple[str, ...]) -> TooSmall:
+def _cheapest_first(keys: Set[str], gpus: int, catalog: Catalog) -> list[tuple[str, Decimal | None]]:
+    """The accelerators with the lowest list price on demand of a machine that has so many; without one, the last."""
+    prices: dict[str, Decimal] = {}
+    for one in catalog:
+        key, price = one.accelerator.key if one.accelerator and not one.share else "", one.price
+        if key in keys and price is not None and one.device_count >= gpus:
+            prices[key] = min(price.usd_per_hour, prices.get(key, price.usd_per_hour))
+    return sorted(
+        ((key, prices.get(key)) for key in keys), key=lambda found: (found[1] is None, found[1] or 0, found[0])
+    )
+
+
+def _told(
+    found: Sequence[Placed], instead: Holding | None, accelerators: tuple[tuple[str, Decimal | None], ...]
+) -> TooSmall:
     first = found[0]
     return TooSmall(
         first.pod.key,

@@ -13,6 +13,7 @@ from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
+from autoscaler.lint.supply_advice import advised_gpu
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -25,6 +26,7 @@ from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.supply.unprepared import not_working, unprepared
+from autoscaler.planning.unusable_fields import guessed_types
 from autoscaler.scheduling.world import with_claim_amounts
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
@@ -48,7 +50,8 @@ class Result:
     their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
     instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
     `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives the nodes and the
-    pods with claims do not tolerate. `useless`: why pods do not work there, with the next step.
+    pods with claims do not tolerate. `useless`: why pods do not work there, with the next step. `any_gpu`: that pods
+    name no GPU and get the cheapest. `guessed`: instance types whose price is a guess.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -65,6 +68,8 @@ class Result:
     drivers: tuple[str, ...] = ()
     taints: tuple[Taint, ...] = ()
     useless: tuple[str, ...] = ()
+    any_gpu: str = ""
+    guessed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,8 @@ class Replanner:
         useless = tuple(f"{reason.subject.name}: {reason.detail['problem']}" for reason in reasons)
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
         price = None if unpriced else found.usd_per_hour
-        return replace(found, usd_per_hour=price, taints=taints, useless=useless)
+        any_gpu = advised_gpu(pods, plan, self.asked.catalog)
+        return replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
 
     def result(self, plan: Plan) -> Result | None:
         """The places of the pods in the plan; None if it does not place all of them, or displaces another pod."""
@@ -188,7 +194,7 @@ def _surely_small(result: Result) -> TooSmall | None:
 
 def _holding(advice: Advice, small: TooSmall, trials: Replanner, budget: Budget) -> Advice | None:
     """The advice with the cheapest GPUs that hold the models; None where the pods get no place on them."""
-    keys: Sequence[str] = small.accelerators
+    keys: Sequence[str] = [key for key, _ in small.accelerators]
     while keys and budget.take():
         change = Change.together(selecting(small, keys), advice.change)
         result = trials.tried(change)
@@ -224,6 +230,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")
     assumed = {node.drivers for node in launches if node.pool == IMPLICIT.name}
+    guessed = guessed_types(launches, asked.catalog)
     return Result(
         tuple(counts.items()),
         total,
@@ -236,6 +243,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
         models,
         rdma,
         cloud,
+        guessed=guessed,
         drivers=min(assumed) if len(assumed) == 1 else (),
     )
 

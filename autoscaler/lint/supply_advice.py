@@ -160,6 +160,30 @@ def _assumed_plugins(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
 
 def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """The GPU that pods get which say nothing about it, once: of the model that most of them get."""
+    card, asking = _of_any_model(snapshot, plan, catalog)
+    if card is not None:
+        rest = and_more(asking)
+        yield surprise(
+            f"Pod {asking[0].key}",
+            (),
+            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {_card(card)}",
+            _how_to_name(asking[0]),
+            asking[0].origin,
+        )
+
+
+def advised_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> str:
+    """The same in a plan with a change that somebody has yet to make; "" if its pods say which GPUs they need."""
+    card, asking = _of_any_model(snapshot, plan, catalog)
+    if card is None:
+        return ""
+    return (
+        f"names no GPU model or memory, so that has the cheapest whole GPUs: {_card(card)}; {_how_to_name(asking[0])}"
+    )
+
+
+def _of_any_model(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> tuple[Accelerator | None, list[Pod]]:
+    """The model of GPU that most of the pods get that do not say it, and these pods."""
     pods, pools = {pod.key: pod for pod in snapshot.pods if not pod.bound}, {one.name: one for one in snapshot.pools}
     found: dict[str, list[Pod]] = {}
     for node in plan.launches:
@@ -173,29 +197,8 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagn
                 pods[key] for key in node.pods if key in pods and _takes_any(pods[key], snapshot, own)
             )
     key, asking = max(found.items(), key=lambda entry: len(entry[1]), default=("", []))
-    if asking:
-        card = next(one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
-        rest = and_more(asking)
-        yield surprise(
-            f"Pod {asking[0].key}",
-            (),
-            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {_card(card)}",
-            _how_to_name(asking[0]),
-            asking[0].origin,
-        )
-
-
-def advised_gpu(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
-    """The same of pods, by key, that get nothing, where a change was found that buys machines of these types for them;
-    "" if none is such."""
-    asking = [] if snapshot.pools else [p for p in snapshot.pods if p.key in pods and _takes_any(p, snapshot)]
-    if not asking:
-        return ""
-    rest = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
-    found = pods[asking[0].key]
-    card = f": {_card(found.accelerator)}" if found is not None and found.accelerator is not None else ""
-    cheapest = f"names no GPU model or memory, so that has the cheapest whole GPUs{card}"
-    return f"{asking[0].key}{rest}: {cheapest}; {_how_to_name(asking[0])}"
+    cards = (one.accelerator for one in catalog if one.accelerator and one.accelerator.key == key)
+    return (next(cards, None) if asking else None), asking
 
 
 def _card(card: Accelerator) -> str:

@@ -68,11 +68,15 @@ def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool 
 
 def guessed_prices(launches: Iterable[PlannedNode], catalog: Catalog) -> Iterator[Reason]:
     """One reason if the plan buys something at an estimated price."""
+    if types := guessed_types(launches, catalog):
+        yield Reason.of(Code.PRICE_GUESSED, types=", ".join(types))
+
+
+def guessed_types(launches: Iterable[PlannedNode], catalog: Catalog) -> tuple[str, ...]:
+    """The instance types that are bought at an estimated price."""
     bought = {(node.offering.instance_type, node.offering.zone, node.offering.capacity_type) for node in launches}
     prices = {name: catalog.get(name).price_in(zone, CapacityType(kind)) for name, zone, kind in sorted(bought)}
-    types = [name for name, price in prices.items() if price is not None and price.guess]
-    if types:
-        yield Reason.of(Code.PRICE_GUESSED, types=", ".join(types))
+    return tuple(name for name, price in prices.items() if price is not None and price.guess)
 
 
 def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:

@@ -185,7 +185,8 @@ def result_text(result: Result) -> str:
     if not result.launches:
         return ", ".join(parts)
     prepaid = all(ref.block for ref, _ in result.launches)
-    price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
+    guess = " (a guess)" if result.guessed else ""
+    price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h{guess}"
     price = "prepaid" if prepaid else price
     whole = f", as slices of {result.hosts} hosts, which are bought as a whole" if result.hosts > 1 else ""
     smaller = f"; {few(result.smaller)} would do, never sold on demand" if result.smaller else ""
@@ -197,7 +198,7 @@ def advice_lines(found: Iterable[Advice]) -> list[str]:
     return [
         f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
         f"{_of_cloud(advice)}{_network(advice)}{_example_of_class(advice)}{_of_parts(advice)}{_needed(advice.result)}"
-        f"{_of_kueue(advice.result)}{_unfit(advice.result)}{_otherwise(advice)}"
+        f"{_of_kueue(advice.result)}{_unfit(advice.result)}{_otherwise(advice)}{_any_gpu(advice)}"
         for advice in found
     ]
 
@@ -273,6 +274,12 @@ def _unfit(result: Result) -> str:
     return useless + "".join(
         f"; {each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}" for each in result.models
     )
+
+
+def _any_gpu(advice: Advice) -> str:
+    """That the pods take any GPU, unless the labels of the pool or the size of its model say so already."""
+    said = bool(advice.result.models or _guessed(advice))
+    return f"; the pod {advice.result.any_gpu}" if advice.result.any_gpu and not said else ""
 
 
 def _guessed(advice: Advice) -> str:

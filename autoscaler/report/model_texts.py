@@ -15,7 +15,10 @@ def small_text(found: TooSmall) -> str:
         nodes = " and ".join(f"{count} × {name}" for name, count in found.instead.launches)
         step = f"with {keys} in nodeSelector the plan is {nodes} for {money(found.instead.usd_per_hour)} $/h"
     elif found.accelerators:
-        step = f"ask for more GPUs for it, or select GPUs that hold it, by {ACCELERATOR}: {few(found.accelerators)}"
+        cheapest = found.accelerators[0][1]
+        names = [name for name, _ in found.accelerators]
+        names[0] += f" (from {money(cheapest)} $/h)" if cheapest is not None else ""
+        step = f"ask for more GPUs for it, or select GPUs that hold it, by {ACCELERATOR}: {few(names)}"
     more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
     problem = (
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "

@@ -37,14 +37,13 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
 
 
 def _print_assumed(found: Decided, helping: Mapping[str, str]) -> None:
-    """Prints that the machines of a change have the cheapest GPUs, if a pod does not select its own, and the size of
-    their root disks, if the change itself does not name it."""
-    from autoscaler.lint.supply_advice import advised_disk, advised_gpu
+    """Prints the size of the root disks of a change's machines, if the change itself does not name it."""
+    from autoscaler.lint.supply_advice import advised_disk
 
     bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
     types = {pod: found.catalog.types.get(name[1]) for pod, name in bought.items() if name}
     silent = {pod: found for pod, found in types.items() if "a root disk of" not in helping[pod]}
-    for text in filter(None, (advised_gpu(types, found.snapshot), advised_disk(silent, found.snapshot))):
+    if text := advised_disk(silent, found.snapshot):
         for part in folded(f"  {text}", WIDTH):
             click.echo(part)
 

@@ -262,4 +262,6 @@ def test_the_gpus_that_a_pod_names_stay_and_a_machine_without_a_second_plan_as_w
     for line in (advised({"team": "a", labels.ACCELERATOR: "nvidia-t4"}), advised({"team": "a"}, plans=2)):
         assert "→ 1 × g4dn.xlarge" in line
         assert "and unless they are quantised the model does not load" in line
-        assert line.endswith("or select GPUs that hold it, by foreslice.dev/accelerator: nvidia-h100-80gb")
+        assert line.endswith(
+            "or select GPUs that hold it, by foreslice.dev/accelerator: nvidia-h100-80gb (from 55.04 $/h)"
+        )

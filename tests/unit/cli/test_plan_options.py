@@ -193,6 +193,24 @@ def test_an_image_that_is_never_pulled_is_on_no_new_node(tmp_path: Path, contain
     assert "do not work" not in run("-f", str(file), "--cloud", "aws").stdout
 
 
+@pytest.mark.parametrize("selects", ["{kubernetes.io/hostname: node-1}", "{cloud.google.com/gke-spot: 'false'}"])
+def test_a_change_marks_guessed_prices_and_gpus_that_nobody_names(tmp_path: Path, selects: str) -> None:
+    """Also where only the change takes away what the pod selects."""
+    file = tmp_path / "pod.yaml"
+    file.write_text(POD + f"  nodeSelector: {selects}\n")
+    said = " ".join(run("-f", str(file)).stdout.split())
+    assert "xnvidia-tesla-t4 (on-demand), 0.44 $/h (a guess); the pod names no GPU model or memory, so that has" in said
+    assert "(a guess)" not in run("-f", str(file), "--cloud", "aws").stdout
+
+
+def test_gpus_that_hold_a_model_are_told_cheapest_first(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    model = POD.replace("name: c,", "name: c, image: i, args: [--model, org/llama-8b],")
+    file.write_text(model + "  nodeSelector: {kubernetes.io/hostname: node-1}\n")
+    said = " ".join(run("-f", str(file)).stdout.split())
+    assert "by foreslice.dev/accelerator: nvidia-l4 (from 0.71 $/h), nvidia-a10g, nvidia-" in said
+
+
 def test_a_change_says_what_does_not_work_where_it_places_the_pod(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     never = POD.replace("name: c,", "name: c, image: a, imagePullPolicy: Never,")

@@ -199,24 +199,20 @@ def test_how_to_say_that_gpus_are_shared() -> None:
     assert "foreslice catalog set TYPE allocatable.nvidia.com/gpu=…" in counted.next_step
 
 
-@pytest.mark.parametrize(("pools", "told"), [((), True), ((CapacityPool("gpu"),), False)])
-def test_a_change_that_buys_any_gpu_says_so(pools: tuple[CapacityPool, ...], told: bool) -> None:
-    """A CapacityPool says which machines there are."""
-    asking = [pod(name, "c") for name in ("p", "q")]
-    types = dict.fromkeys(("default/p", "default/q"), SHIPPED.types["g6.xlarge"])
-    text = advised_gpu(types, snapshot(asking, [claim("c")], pools=pools))
-    assert bool(text) is told
-    assert not told or text.startswith("default/p and 1 more: names no GPU model or memory, so that has the cheapest")
-    assert not told or "whole GPUs: L4 with 23034Mi; if it" in text
-    named = pod("n", "c", node_selector=FrozenMap({labels.INSTANCE_TYPE: "g6.xlarge"}))
-    assert not advised_gpu({"default/n": None}, snapshot([named], [claim("c")]))
+@pytest.mark.parametrize("selected", [FrozenMap({labels.INSTANCE_TYPE: "g6.xlarge"}), FrozenMap[str, str]()])
+def test_a_change_that_buys_any_gpu_says_so(selected: FrozenMap[str, str]) -> None:
+    state = snapshot([pod("p", "c", node_selector=selected)], [claim("c")])
+    text = advised_gpu(state, plan_for(state, SHIPPED, Policy(), NOW), SHIPPED)
+    assert bool(text) is not bool(selected)
+    assert not text or text.startswith("names no GPU model or memory, so that has the cheapest whole GPUs: ")
 
 
 def test_what_the_weights_of_the_named_model_take_is_told() -> None:
     asking = pod("p", "c")
     (container,) = asking.containers
     asking = replace(asking, containers=(replace(container, model_billions=32),))
-    text = advised_gpu({"default/p": SHIPPED.types["g6.xlarge"]}, snapshot([asking], [claim("c")]))
+    state = snapshot([asking], [claim("c")])
+    text = advised_gpu(state, plan_for(state, SHIPPED, Policy(), NOW), SHIPPED)
     assert (
         "the weights of its model with 32 billion parameters alone take about 60Gi in 16 bits; if it needs another one"
         in text
