@@ -53,6 +53,18 @@ _ROOM: Final = 2**31
 # does: 7.0 in its installation guide from 0.3.3 to 0.14, 7.5 since (0.21, both read 2026-11).
 _BFLOAT16: Final = (8, 0)
 _LEAST: Final = (7, 0)
+# Of what the methods of quantisation need in vLLM: the table "Supported Hardware" on its page on quantization, 0.6.4 to
+# 0.15.1 (read 2026-11). FP8 with 8.0 is weight-only (Marlin), FP8 W8A8 has 8.9. GPTQ, bitsandbytes and GGUF run on 7.0.
+_METHODS: Final = {
+    "fp8": (8, 0),
+    "marlin": (8, 0),
+    "awq_marlin": (8, 0),
+    "gptq_marlin": (8, 0),
+    "awq": (7, 5),
+    "gptq": (7, 0),
+    "bitsandbytes": (7, 0),
+    "gguf": (7, 0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,7 @@ def too_small(
 
 def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> Iterator[TooSmall | TooOld]:
     """The same of some pods in a plan that is only an advice, and vLLM that stops: without a further plan."""
-    if not any(pod.key in pods and _of_model(pod) for pod in snapshot.pods):
+    if not any(pod.key in pods and (_of_model(pod) or _quantized(pod)) for pod in snapshot.pods):
         return
     placed = [one for one in placed_models(plan, snapshot, catalog) if one.pod.key in pods]
     for found in _too_small(placed):
@@ -190,7 +202,8 @@ def _told(
 @dataclass(frozen=True, slots=True)
 class TooOld:
     """Pods of vLLM on GPUs without bfloat16: the first and how many there are, the GPU and its compute capability,
-    whether vLLM `runs` on it at all, and the nearest GPUs with bfloat16 and as much memory (keys of accelerators)."""
+    whether vLLM `runs` on it at all, and the nearest GPUs that do it with as much memory (keys of accelerators). With a
+    `method` of quantisation, that needs the GPU that it `wants`."""
 
     pod: str
     pods: int
@@ -198,23 +211,36 @@ class TooOld:
     capability: str  # "7.5"
     runs: bool
     instead: tuple[str, ...] = ()
+    method: str = ""
+    wants: str = ""
 
 
 def too_old(placed: Sequence[Placed], catalog: Catalog) -> TooOld | None:
     """The `placed` pods whose vLLM stops if the model is published in bfloat16, without those that `too_small` sends to
     another GPU anyway."""
-    found = [
-        one
-        for one in placed
-        if one.container.vllm_bfloat16 and _capability(one.card) < _BFLOAT16 and one.has_room(one.card)
-    ]
+    found = [one for one in placed if _capability(one.card) < _needed(one.container) and one.has_room(one.card)]
     if not found:
         return None
     first = min(found, key=lambda one: _capability(one.card))
     number = _capability(first.card)
-    meant = OtherCard(max(_memory(one.card) for one in found) // 10**9, _BFLOAT16)
+    method = first.container.quantization
+    wanted = _METHODS.get(method, _LEAST)
+    by_method = method if number < wanted else ""
+    least = max(_needed(one.container) for one in found)
+    meant = OtherCard(max(_memory(one.card) for one in found) // 10**9, least)
     instead = tuple(sorted({card.key for card in replacing(meant, whole_cards(catalog))}))
-    return TooOld(first.pod.key, len(found), first.card.model, ".".join(map(str, number)), number >= _LEAST, instead)
+    shown, wants = (".".join(map(str, each)) for each in (number, wanted))
+    return TooOld(
+        *(first.pod.key, len(found), first.card.model, shown, number >= _LEAST, instead),
+        method=by_method,
+        wants=wants if by_method else "",
+    )
+
+
+def _needed(container: Container) -> tuple[int, int]:
+    """The compute capability that its vLLM needs; (0, 0) where nothing is known of it."""
+    bfloat16 = _BFLOAT16 if container.vllm_bfloat16 else (0, 0)
+    return max(bfloat16, _METHODS.get(container.quantization, (0, 0)))
 
 
 def _capability(card: Accelerator) -> tuple[int, ...]:
@@ -239,7 +265,7 @@ def placed_models(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[
     for key, (_, number) in got.items():
         groups[_sharing(pods[key])] += number
     for key, (card, number) in got.items():
-        container = _of_model(pods[key])
+        container = _of_model(pods[key]) or _quantized(pods[key])
         if container is not None:
             yield Placed(pods[key], container, card, groups[_sharing(pods[key])], number)
 
@@ -287,6 +313,11 @@ def _of_model(pod: Pod) -> Container | None:
     client = max(clients, key=lambda one: one.model_billions or 0)
     billions, bits = client.model_billions or 0, client.model_bits
     return replace(servers[0], model_billions=billions, model_bits=bits, serves_model=True)
+
+
+def _quantized(pod: Pod) -> Container | None:
+    """The container with GPUs whose vLLM quantises the model: how much memory that takes is not known."""
+    return next((one for one in pod.containers if one.quantization and (one.claims or _gpus(one))), None)
 
 
 def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:

@@ -80,6 +80,12 @@ _NO_BFLOAT16: Final = re.compile(
     r"(?i)dtype\W{1,4}(?:half|float)"
     r"|vllm[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
 )
+_QUANTIZATION: Final = re.compile(r"(?i)(?:--quantization|(?<!\S)-q)[ =]([a-z][\w-]*)")
+# Images of vLLM whose fp8 runs on GPUs of 7.5 with the weights alone in 8 bits (page "FP8 W8A8" of its documentation
+# for 0.32; for 0.15.1 the table on "Quantization" has fp8 on Ampere and later only; both read 2026-11).
+_FP8_ON_TURING: Final = re.compile(
+    r"(?i)vllm[\w/.-]{0,60}:v?(?:0\.(?:3[2-9]|[4-9]\d)|[1-9]\d?\.|latest|nightly)|vllm-openai(?:\s|$)"
+)
 # Asked for by an option, no version replaces it: the fallback is that of `auto` (the same pull request).
 _BFLOAT16: Final = re.compile(r"(?i)--dtype[ =]bfloat16\b")
 # Characters of commands, arguments and variables that are searched for a model: this runs for every pod of a cluster.
@@ -107,6 +113,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         quantized=model.quantized,
         serves_model=model.serves,
         vllm_bfloat16=model.bfloat16,
+        quantization=model.quantization,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -132,6 +139,7 @@ class NamedModel(NamedTuple):
     quantized: bool = False
     serves: bool = False
     bfloat16: bool = False
+    quantization: str = ""
 
 
 def _model(fields: Fields) -> NamedModel:
@@ -152,16 +160,24 @@ def _model(fields: Fields) -> NamedModel:
 def named_model(text: str) -> NamedModel:
     """The same for their text, which pods of one workload share."""
     quantized, four = bool(_SMALLER.search(text)), bool(_FOUR_BITS.search(text))
-    if not _SIZE.search(text) or quantized or _OFFLOADED.search(text):
-        return NamedModel(quantized=quantized or four)
-    billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
+    if not _SIZE.search(text) or quantized or _OFFLOADED.search(text):
+        method = _method(text) if serves and _VLLM.search(text) else ""
+        return NamedModel(quantized=quantized or four, bfloat16=bfloat16 and bool(method), quantization=method)
+    billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
     bits = 4 if four else 16
     spread, beside = bool(_SPREAD.search(text)), bool(_BESIDE.search(text))
     return NamedModel(billions, bits, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
+
+
+def _method(text: str) -> str:
+    """The method that the option for vLLM names; "" for fp8 where the version needs no newer GPU for it than others."""
+    found = _QUANTIZATION.search(text)
+    method = found[1].lower() if found else ""
+    return "" if method == "fp8" and _FP8_ON_TURING.search(text) else method
 
 
 def _texts(fields: Fields) -> Iterator[str]:

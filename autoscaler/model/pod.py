@@ -39,8 +39,10 @@ class Container:
     similar text in arguments and variables may be a secret. `model_spread`: it may have only a part of it, and other
     pods of its group the rest. `model_beside`: it asks a server in its pod for it. `quantized`: its text speaks of
     weights with fewer bits. `serves_model`: a model server loads it, with no more of
-    the GPU's memory than by default. `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and
-    the version may be too old to replace bfloat16. `never_pulls`: its image has to be on the node already.
+    the GPU's memory than by default.
+    `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and the version may be too old to replace
+    bfloat16. `quantization`: the method that an option sets for its vLLM, if a version that may be meant needs a newer
+    GPU for it. `never_pulls`: its image has to be on the node already.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Container:
     quantized: bool = False
     serves_model: bool = False
     vllm_bfloat16: bool = False
+    quantization: str = ""
     never_pulls: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)

@@ -38,7 +38,12 @@ def old_text(found: TooOld) -> str:
     """That vLLM stops on GPUs of before Ampere, and what helps."""
     more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
     card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
-    if found.runs:
+    if found.method and found.runs:
+        problem = (
+            f"serves its model with vLLM and {card}: --quantization {found.method} needs {found.wants} or more, up to "
+            "version 0.15 at least; select a GPU that has it by "
+        )
+    elif found.runs:
         problem = (
             f"serves its model with vLLM and {card}: up to version 0.8.4 it stops there if the model is published in "
             "bfloat16, which needs 8.0, and any version if --dtype says so; write --dtype=half, or select a GPU of "

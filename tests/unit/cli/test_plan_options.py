@@ -203,6 +203,30 @@ def test_a_change_marks_guessed_prices_and_gpus_that_nobody_names(tmp_path: Path
     assert "(a guess)" not in run("-f", str(file), "--cloud", "aws").stdout
 
 
+@pytest.mark.parametrize(
+    ("version", "method", "told"),
+    [
+        (
+            "v0.10.1",
+            "fp8",
+            "--quantization fp8 needs 8.0 or more, up to version 0.15 at least; select a GPU that has it",
+        ),
+        ("v0.10.1", "awq_marlin", "--quantization awq_marlin needs 8.0 or more"),
+        ("v0.10.1", "awq", ""),
+        ("v0.8.2", "gptq", "it stops there if the model is published in bfloat16"),
+        ("latest", "fp8", ""),
+    ],
+)
+def test_what_a_quantised_model_needs_of_its_gpu(tmp_path: Path, version: str, method: str, told: str) -> None:
+    """The bits of its weights say nothing about the compute capability."""
+    file = tmp_path / "pod.yaml"
+    args = f"image: 'vllm/vllm-openai:{version}', args: [--model=org/m-8b, --quantization, {method}],"
+    file.write_text(POD.replace("name: c,", f"name: c, {args}"))
+    said = " ".join(run("-f", str(file), "--cloud", "aws").stdout.split())
+    assert ("gets T4, whose compute capability is 7.5" in said) is bool(told)
+    assert told in said
+
+
 def test_gpus_that_hold_a_model_are_told_cheapest_first(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     model = POD.replace("name: c,", "name: c, image: i, args: [--model, org/llama-8b],")

@@ -105,6 +105,28 @@ def test_which_vllm_needs_bfloat16(image: str, args: tuple[str, ...], expected: 
     assert found.vllm_bfloat16 is expected
 
 
+@pytest.mark.parametrize(
+    ("image", "args", "method", "bfloat16"),
+    [
+        ("vllm/vllm-openai:v0.8.2", ("--quantization", "fp8"), "fp8", True),
+        ("vllm/vllm-openai:v0.10.1", ("--quantization=AWQ",), "awq", False),
+        ("vllm/vllm-openai:v0.10.1", ("-q", "gptq_marlin"), "gptq_marlin", False),
+        ("vllm/vllm-openai:v0.15.1", ("--quantization=fp8",), "fp8", False),
+        ("vllm/vllm-openai:v0.32.0", ("--quantization=fp8",), "", False),
+        ("vllm/vllm-openai:latest", ("--quantization=fp8",), "", False),
+        ("lmsysorg/sglang:v0.4", ("--quantization", "fp8"), "", False),
+        ("vllm/vllm-openai:v0.8.2", (), "", True),
+    ],
+)
+def test_the_method_of_quantisation_that_an_option_names(
+    image: str, args: tuple[str, ...], method: str, bfloat16: bool
+) -> None:
+    given = {"name": "c", "image": image, "args": ["--model=org/granite-3b", *args]}
+    found, _ = parse_container(Fields(given), init=False, host_network=False)
+    assert (found.quantization, found.vllm_bfloat16) == (method, bfloat16)
+    assert (found.model_billions is None) is any(word.startswith(("--q", "-q")) for word in args)
+
+
 @pytest.mark.parametrize("field", ["args", "command", "env"])
 def test_nothing_of_arguments_and_variables_is_kept(field: str) -> None:
     """Words that look like the name of a model may be a secret: it would stand in the advice of `plan` and `lint`."""
