@@ -142,7 +142,7 @@ def advise(
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
     complete = (refined(one, trials, budget) for one in found)
-    return tuple(replace(one, change=where_tried(one.change, one.result, asked)) for one in complete)
+    return tuple(replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in complete)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:

@@ -5,7 +5,7 @@ Each obstacle alone hides the next, and nobody wants to meet them one after anot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,6 @@ from autoscaler.advice.pool_changes import (
     widen_scope,
 )
 from autoscaler.advice.situation import Situation, worth_serving
-from autoscaler.advice.trial import Result
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
@@ -37,6 +36,7 @@ from autoscaler.planning.supply.drivers import beside_plugins, handed_out, reada
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as known
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.device_plugins import (
     MIG_CLASS,
     is_plugin_resource,
@@ -257,10 +257,10 @@ def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         yield widen_scope(pool)
 
 
-def where_tried(change: Change, result: Result, asked: Situation) -> Change:
+def where_tried(change: Change, taints: Iterable[Taint], asked: Situation) -> Change:
     """The change with what it needs where it was tried: the cloud of a pool that somebody creates, and tolerations for
     taints that the cloud itself gives nodes."""
-    return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in result.taints))
+    return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in taints))
 
 
 def with_drivers(asked: Situation, change: Change, found: Plan) -> Change | None:
