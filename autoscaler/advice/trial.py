@@ -151,14 +151,20 @@ class Replanner:
             return None
         snapshot = change.edit(self.asked.snapshot)
         pods = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key in self.asked.keys))
-        without_pools = not self.asked.snapshot.pools  # a pool says which taints its nodes have
-        taints = tuple(untolerated(pods, plan, self.asked.catalog)) if without_pools else ()
+        taints = self._taken_tolerations(pods, plan)
         reasons = not_working(pods, plan, self.asked.catalog)
         useless = tuple(f"{reason.subject.name}: {reason.detail['problem']}" for reason in reasons)
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
         price = None if unpriced else found.usd_per_hour
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)
         return replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
+
+    def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:
+        """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim. A pool
+        says which taints its nodes have."""
+        claimed = {pod.key for pod in self.asked.pods if pod.claims}
+        pods = replace(after, pods=tuple(pod for pod in after.pods if pod.key not in claimed))
+        return () if self.asked.snapshot.pools else tuple(untolerated(pods, plan, self.asked.catalog))
 
     def result(self, plan: Plan) -> Result | None:
         """The places of the pods in the plan; None if it does not place all of them, or displaces another pod."""
