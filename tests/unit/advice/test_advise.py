@@ -60,7 +60,7 @@ def advice(
 
 
 def lines(given: Snapshot, **more: Any) -> list[str]:
-    return advice_lines(advice(given, **more))
+    return [line.partition("; the pod names no GPU")[0] for line in advice_lines(advice(given, **more))]
 
 
 def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...] = (), **fields: Any) -> Snapshot:

@@ -36,7 +36,8 @@ BOUGHT = "→ 1 × g4dn.xlarge (on-demand), 0.53 $/h"
 def advice(given: Snapshot, catalog: Catalog = CATALOG, where: Where = ANYWHERE) -> list[str]:
     policy = Policy(considered=10_000, where=where)
     found = plan_for(given, catalog, policy, NOW)
-    return advice_lines(advise(given.pods[0], given, catalog, found, policy, NOW, most=1))
+    lines = advice_lines(advise(given.pods[0], given, catalog, found, policy, NOW, most=1))
+    return [line.partition("; the pod names no GPU")[0] for line in lines]
 
 
 def of_class(found: StorageClass, selector: dict[str, str] | None = None, *modes: str) -> Snapshot:
