@@ -9,6 +9,10 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.assemble import assemble, complete
+from autoscaler.manifests.checks.patches import half, lacking, patch
+from autoscaler.manifests.checks.pod_templates import pods_in
+from autoscaler.manifests.checks.references import check_ray_cluster, check_references
+from autoscaler.manifests.checks.uses import Uses, check_use
 from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
@@ -17,16 +21,6 @@ from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.merged import merged
 from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.references import (
-    Uses,
-    check_ray_cluster,
-    check_references,
-    check_use,
-    half,
-    lacking,
-    patch,
-    pods_in,
-)
 from autoscaler.manifests.removed import Parameters, parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources

@@ -38,7 +38,7 @@ def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
 
 def _print_assumed(found: Decided, helping: Mapping[str, str]) -> None:
     """Prints the size of the root disks of a change's machines, if the change itself does not name it."""
-    from autoscaler.lint.supply_advice import advised_disk
+    from autoscaler.lint.pods.disk_space import advised_disk
 
     bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
     types = {pod: found.catalog.types.get(name[1]) for pod, name in bought.items() if name}

@@ -17,9 +17,9 @@ from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.kube.fields import Fields
 from autoscaler.lint.other_systems import device_advice
+from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.manifests.references import pods_in
 from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
+from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.queued.templates import alike, templates_of
-from autoscaler.manifests.references import pods_in
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, consumed_request
 from autoscaler.planning.demand.mounted import clouds_of_volumes

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.references import pods_in
 from instance_catalog.kubernetes import labels
 
 # plugin/pkg/admission/serviceaccount, Kubernetes 1.36: DefaultAPITokenMountPath and the name of its volume.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.lint.supply_advice import advised_disk, advised_gpu, supply_advice
+from autoscaler.lint.pods.disk_space import advised_disk
+from autoscaler.lint.supply_advice import advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, Plan

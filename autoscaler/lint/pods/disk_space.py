@@ -1,0 +1,75 @@
+"""Warnings about space for files: root disks whose size is assumed, and volumes in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from autoscaler.lint.advice import surprise
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.scheduling.resources import pod_requests
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
+
+
+def assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The size of the root disk on which a pod relies, once, for the first node that gets such a pod."""
+    asking = {pod.key for pod in snapshot.pods if any(EPHEMERAL_STORAGE in c.requests for c in pod.containers)}
+    for node in plan.launches:
+        found = catalog.types.get(node.offering.instance_type)
+        if found is not None and assumes_root_disk(found) and asking & set(node.pods):
+            yield surprise(
+                f"instance type {found.name}",
+                (),
+                f"pods request ephemeral-storage, and its root disk is assumed to have {found.reservation.root_disk}",
+                _of_yours(found),
+            )
+            return
+
+
+def memory_volumes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
+    """The first pod whose emptyDir of medium Memory may have more than all memory of the new node that it gets:
+    the kubelet takes the least of sizeLimit, the pod's limit and what the node has (KEP-1967, on by default from 1.22).
+    """
+    pods = {pod.key: pod for pod in snapshot.pods if pod.memory_volume is not None}
+    for node in plan.launches if pods else ():
+        free = node.node.allocatable.get("memory")
+        for pod in (pods[key] for key in node.pods if key in pods):
+            if free is not None and pod.memory_volume is not None and pod.memory_volume > free:
+                yield surprise(
+                    f"Pod {pod.key}",
+                    ("spec", "volumes"),
+                    f"has an emptyDir of medium Memory with sizeLimit {pod.memory_volume}, and "
+                    f"{node.offering.instance_type}, which it gets, has {free.int64_value() / 2**30:.1f}Gi of memory "
+                    "for pods: the kubelet makes the volume no larger than that, and what is in it counts as memory of "
+                    "the pod",
+                    "request as much memory as the pod writes there, or lower sizeLimit to what it needs",
+                    pod.origin,
+                )
+                return
+
+
+def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
+    """The same of the first pod, by key, for which a change buys a machine of this type, where it asks for half or more
+    of what that disk leaves to pods: a little less and the pod does not fit. "" if none does."""
+    for pod in snapshot.pods:
+        found = pods.get(pod.key)
+        wanted = pod_requests(pod).get(EPHEMERAL_STORAGE, 0)
+        if found is None or not wanted or not assumes_root_disk(found):
+            continue
+        free = node_allocatable(found)[EPHEMERAL_STORAGE].int64_value()
+        if wanted * 2 >= free:
+            return (
+                f"{pod.key}: requests ephemeral-storage, of which {found.name} has {free / 2**30:.1f}Gi for pods if "
+                f"its root disk has {found.reservation.root_disk}, as is assumed; {_of_yours(found)}"
+            )
+    return ""
+
+
+def _of_yours(machine: InstanceType) -> str:
+    return (
+        f"if yours differ, say so: `foreslice catalog set {machine.name} allocatable.ephemeral-storage=… --into DIR "
+        "--reason WHY`"
+    )

@@ -1,0 +1,55 @@
+"""Images that users have to fill in are told, and planned."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.manifests.texts import loaded
+
+VARIABLES = (
+    "${REGISTRY}/app:1",
+    "{{ image }}",
+    "R-docker.pkg.dev/PROJECT_ID/app:1",
+    "r.example/APP_NAME:1",
+    "REPO_HERE.azurecr.io/app:1",
+    "r.io/app:TAG_HERE",
+    "r-docker.example/<PROJECT_ID>/<REPO>/app:1",
+    "FILLED BY THE OPERATOR",
+    "IMAGE_URL",
+    "TODO",
+    "REPLACE_ME",
+    "your-registry/app:1",
+    "your-registry.example.com/app:1",
+    "r.example/your-project/app:1",
+    "r.example/replace-me:1",
+)
+WHOLE = (
+    "r.example/todo:1",
+    "dummy/app",
+    "r.example/your-app:1",
+    "your/app:1",
+    "r.example:80/app:BUILD_7",
+    "r.example/app:BUILD_7@sha256:0",
+)
+
+
+@pytest.mark.parametrize(("image", "expected"), [*((one, 1) for one in VARIABLES), *((one, 0) for one in WHOLE)])
+def test_an_image_with_a_variable_is_planned_and_told(image: str, expected: int) -> None:
+    found = loaded(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+        f"  - {{name: c, image: '{image}'}}\n  - {{name: d, image: '{image}'}}\n"
+    )
+    assert found.ok
+    assert len([problem for problem in found.problems if "no node can pull" in problem.message]) == expected
+
+
+def test_images_that_no_node_can_pull_are_told_once_a_file() -> None:
+    pods = (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{i}}}\nspec:\n  containers: [{{name: c, image: '{image}'}}]\n"
+        for i, image in enumerate(("${A}", "${A}", "<b>", "TODO", "your-registry/c", "busybox"))
+    )
+    (found,) = loaded("---\n".join(pods)).problems
+    assert found.message == "no node can pull ${A}, <b>, TODO and 1 more, so pods do not start there"
+    assert found.subject == "Pod p0"
+    assert "envsubst" in found.next_step
+    assert "write the value that belongs there" in found.next_step
