@@ -120,9 +120,7 @@ def facts_of(cloud: str) -> CloudFacts:
 
 
 def _facts(row: Mapping[str, Any]) -> CloudFacts:
-    keys = ("region", "zone", "in_region", "regular")
-    region, zone, in_region, regular = (re.compile(rf"(?:{row[key]})\Z", re.ASCII) for key in keys)
-    huge = row.get("huge_pages", {})
+    region, zone, in_region, regular = (_whole(row[key]) for key in ("region", "zone", "in_region", "regular"))
     return CloudFacts(
         region=region,
         zone=zone,
@@ -132,21 +130,21 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         provider_id=row["provider_id"],
         domains=tuple(row["domains"]),
         resources=tuple(row.get("resources", ())),
-        registries=re.compile(row["registries"]) if "registries" in row else _NOTHING,
+        registries=_pattern(row, "registries"),
         machine_labels=frozenset(row["machine_labels"]),
         pool_labels=frozenset(row["pool_labels"]),
         sharing_labels=frozenset(row.get("sharing_labels", ())),
         reservation_labels=frozenset(row.get("reservation_labels", ())),
         group_per_type=row.get("group_per_type", ""),
         group_field=row.get("group_field", ""),
-        group_name=re.compile(rf"(?:{row['group_name']})\Z") if "group_name" in row else _NOTHING,
+        group_name=_pattern(row, "group_name"),
         queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
         cards=tuple(row.get("cards", ())),
-        huge_pages=FrozenMap({k: HugePages(v["resource"], Quantity.parse(v["amount"])) for k, v in huge.items()}),
+        huge_pages=_huge_pages(row.get("huge_pages", {})),
         disk_drivers=tuple(row.get("disk_drivers", ())),
         file_drivers=tuple(row.get("file_drivers", ())),
-        storage_names=re.compile(row["storage_names"]) if "storage_names" in row else _NOTHING,
+        storage_names=_pattern(row, "storage_names"),
         zone_label=row.get("zone_label", ""),
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
@@ -161,6 +159,18 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
     )
+
+
+def _whole(text: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{text})\Z", re.ASCII)
+
+
+def _pattern(row: Mapping[str, Any], name: str) -> re.Pattern[str]:
+    return re.compile(row[name]) if name in row else _NOTHING
+
+
+def _huge_pages(rows: Mapping[str, Any]) -> FrozenMap[str, HugePages]:
+    return FrozenMap({key: HugePages(row["resource"], Quantity.parse(row["amount"])) for key, row in rows.items()})
 
 
 def _values(row: Mapping[str, Any], name: str) -> FrozenMap[str, frozenset[str]]:

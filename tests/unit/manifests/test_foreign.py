@@ -337,7 +337,7 @@ def test_priority_classes_that_kai_scheduler_installs(scheduler: str, priority: 
     spec = f"schedulerName: {scheduler}, priorityClassName: build-preemptible, containers: [{{name: c, image: i}}]"
     found = read(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{spec}}}\n")
     assert [pod.priority for pod in found.snapshot.pods] == [priority]
-    step = "create it, or give it with -f (`kubectl get priorityclass build-preemptible -o yaml`)"
+    step = "add it to the files (`kubectl get priorityclass build-preemptible -o yaml`)"
     assert (step in problems(found)) is (priority == 0)
     assert found.ok
 
