@@ -67,9 +67,9 @@ def test_what_the_next_plan_would_ask_for_is_said_at_once() -> None:
     """The drivers that a plan without pools assumes, and the toleration that GKE no longer adds."""
     (found,) = advice(asking())
     assert "; its nodes run [nvidia:mig=all-1g.5gb, compute-domain], spec.drivers.profiles of a CapacityPool" in found
-    assert "; tolerate {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule} as well: GKE gives its node" in found
+    assert "tolerate taint nvidia.com/gpu=present:NoSchedule, which GKE gives nodes with these devices" in found
     (found,) = advice(asking(tolerations=(Toleration("nvidia.com/gpu", "Exists"),)))
-    assert "; tolerate" not in found
+    assert "tolerate" not in found
     (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=())])
     assert "its nodes run" not in found
 

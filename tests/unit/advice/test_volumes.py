@@ -61,8 +61,8 @@ def test_a_class_that_the_files_lack_is_the_change() -> None:
 def test_a_class_behind_a_label_is_found_with_it() -> None:
     (line,) = advice(of_unknown_class({"accelerator": "nvidia"}))
     assert line.startswith(
-        "(1) create a CapacityPool with spec.limits.nodes 1 or more and accelerator=nvidia in spec.labels; "
-        f"(2) {CLASS} {BOUGHT}"
+        "(1) create a CapacityPool with spec.limits.nodes 1 or more, foreslice.dev/cloud In [aws] in "
+        f"spec.requirements and accelerator=nvidia in spec.labels; (2) {CLASS} {BOUGHT}"
     )
 
 

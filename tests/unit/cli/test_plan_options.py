@@ -230,7 +230,7 @@ def test_what_a_quantised_model_needs_of_its_gpu(tmp_path: Path, version: str, m
 def test_gpus_that_hold_a_model_are_told_cheapest_first(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     model = POD.replace("name: c,", "name: c, image: i, args: [--model, org/llama-8b],")
-    file.write_text(model + "  nodeSelector: {kubernetes.io/hostname: node-1}\n")
+    file.write_text(model + "  nodeSelector: {team: a, foreslice.dev/accelerator: nvidia-t4}\n")
     said = " ".join(run("-f", str(file)).stdout.split())
     assert "by foreslice.dev/accelerator: nvidia-l4 (from 0.71 $/h), nvidia-a10g, nvidia-" in said
 

@@ -12,7 +12,7 @@ from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from tests.builders import claim, gpus, plan, pod, shipped, snapshot, why_left
+from tests.builders import CATALOG, claim, gpus, plan, pod, shipped, snapshot, why_left
 
 EBS, EFS, OTHER = "ebs.csi.aws.com", "efs.csi.aws.com", "disks.example.com"
 
@@ -32,7 +32,7 @@ def warned(state: Snapshot, *nodes: str) -> list[tuple[str, object]]:
     """The warnings of a plan that puts the pods there, with the number of pods that do not work."""
     placed = tuple(Placement(f"default/{n}", Target.NEW, node) for n, node in zip("pqr", nodes, strict=False))
     found = replace(plan(snapshot([])), placements=placed)
-    return [(str(one.detail["problem"]), one.detail.get("not_working")) for one in not_working(state, found)]
+    return [(str(one.detail["problem"]), one.detail.get("not_working")) for one in not_working(state, found, CATALOG)]
 
 
 @pytest.mark.parametrize("mode", ["ReadWriteOnce", "ReadWriteOncePod"])
@@ -47,7 +47,7 @@ def test_the_first_line_counts_them() -> None:
     state = given("ReadWriteOnce")
     placed = tuple(Placement(one.key, Target.NEW, one.name) for one in state.pods)
     found = replace(plan(snapshot([])), placements=placed)
-    first = summary_of(replace(found, warnings=tuple(not_working(state, found))))[0]
+    first = summary_of(replace(found, warnings=tuple(not_working(state, found, CATALOG))))[0]
     assert "3 pods placed (2 of them where they do not work: see the warnings)" in first.text
 
 
@@ -83,7 +83,7 @@ def test_a_pod_that_runs_has_the_volume() -> None:
     running = replace(state, pods=(replace(state.pods[0], node_name="a"), *state.pods[1:2]))
     assert warned(running) == []
     found = replace(plan(snapshot([])), placements=(Placement("default/q", Target.NEW, "b"),))
-    ((warning),) = not_working(running, found)
+    ((warning),) = not_working(running, found, CATALOG)
     assert warning.detail["not_working"] == 1
 
 

@@ -220,7 +220,7 @@ def test_a_gang_that_the_limits_never_admit_is_refused() -> None:
     ("changed", "said"),
     [
         ({"selectors": ("device.foo(",)}, "here:1: selectors: does not compile"),
-        ({"device_class": "no.such.class"}, "here:1: deviceClass: there is no DeviceClass 'no.such.class'"),
+        ({"device_class": "no.such.class"}, "here:1: 1 × no.such.class, 1 CPU, 1024 MiB (1 task): "),
     ],
 )
 def test_an_error_names_what_a_person_wrote(changed: dict[str, Any], said: str) -> None:
