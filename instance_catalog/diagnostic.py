@@ -19,9 +19,11 @@ def all_of(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def and_more(found: Sized) -> str:
-    """The number beside the first, which a message is about: " (and 2 more)"; "" if there is only one."""
-    return f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+def and_more(found: Sized, kind: str = "pod") -> str:
+    """The number of objects beside the first, which a message is about: " (as do 2 more pods)"; "" if there is only
+    one."""
+    rest = len(found) - 1
+    return f" (as does 1 more {kind})" if rest == 1 else f" (as do {rest} more {kind}s)" if rest > 0 else ""
 
 
 class Severity(Enum):

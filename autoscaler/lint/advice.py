@@ -325,7 +325,7 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
                 if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in claim.config)
             ]
             if named and f"{gate}=true" not in given:
-                more = and_more(named)
+                more = and_more(named, "claim")
                 yield surprise(
                     f"ResourceClaim {named[0].key}",
                     ("spec", "devices", "config"),
@@ -351,7 +351,8 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield surprise(
             f"ResourceClaim {claim.key}",
             ("spec", "devices", "config", index, "opaque", "parameters"),
-            f"driver {opaque.DRIVER} refuses this configuration{and_more(places)}, and the pod would not start",
+            f"driver {opaque.DRIVER} refuses this configuration{and_more(places, 'claim')}, and the pod would not "
+            "start",
             f"correct this: {problem}",
             claim.origin,
         )

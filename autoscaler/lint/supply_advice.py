@@ -313,8 +313,8 @@ def _first_selecting(snapshot: Snapshot, keys: frozenset[str]) -> list[tuple[Pod
     """The first pod that selects one of the labels, the label, and how many more do; nothing if none does."""
     pods = [pod for pod in snapshot.pods if not pod.bound]
     found = [(p, f"{key}={names[0]}") for p in pods for key in sorted(keys) for names in p.required_values({key})]
-    more = len({pod.key for pod, _ in found}) - 1
-    return [(*one, f" (and {more} more)" if more else "") for one in found[:1]]
+    rest = and_more({pod.key for pod, _ in found})
+    return [(*one, rest) for one in found[:1]]
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

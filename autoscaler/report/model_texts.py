@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autoscaler.advice.model_memory import TooOld, TooSmall
 from autoscaler.report.words import few, money
+from instance_catalog.diagnostic import and_more
 from instance_catalog.kubernetes.labels import ACCELERATOR
 
 
@@ -19,7 +20,7 @@ def small_text(found: TooSmall) -> str:
         names = [name for name, _ in found.accelerators]
         names[0] += f" (from {money(cheapest)} $/h)" if cheapest is not None else ""
         step = f"ask for more GPUs for it, or select GPUs that hold it, by {ACCELERATOR}: {few(names)}"
-    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    more = and_more(range(found.pods))
     problem = (
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "
         f"{found.bits} bits, and its {found.gpus} "
@@ -36,7 +37,7 @@ def small_text(found: TooSmall) -> str:
 
 def old_text(found: TooOld) -> str:
     """That vLLM stops on GPUs of before Ampere, and what helps."""
-    more = f" (and {found.pods - 1} more)" if found.pods > 1 else ""
+    more = and_more(range(found.pods))
     card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
     if found.method and found.runs:
         problem = (

@@ -38,7 +38,7 @@ def _idle_accelerators(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iter
         machine = catalog.get(_type_of(node))
         model = machine.accelerator.model if machine.accelerator else ""
         price = f" at {node.usd_per_hour:.2f} $/h" if node.usd_per_hour else ""
-        rest = and_more(idle)
+        rest = f" and {len(idle) - 1} more" if len(idle) > 1 else ""
         unused = f"{machine.share or machine.device_count} × {model}"
         what = "claim network cards alone" if node.devices_used else "ask for no device"
         plain = any(one.accelerator is None for one in catalog)

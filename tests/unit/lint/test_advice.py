@@ -126,7 +126,7 @@ def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod,
 
 def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
     (found,) = told(snapshot([pod("a", "c", cpu="0"), pod("b", "d", cpu="0")], [claim("c"), claim("d")]))
-    assert (found.subject, "(and 1 more)" in found.message) == ("Pod default/a", True)
+    assert (found.subject, "(as does 1 more pod)" in found.message) == ("Pod default/a", True)
     assert told(snapshot([pod("a", "c")], [claim("c")])) == []
 
 
@@ -199,7 +199,7 @@ def test_each_invalid_configuration_is_told_once_with_all_that_is_wrong() -> Non
     ]
     found = [one for one in told(snapshot([], claims)) if one.field.endswith("opaque.parameters")]
     assert [one.message.partition("configuration")[2] for one in found] == [
-        " (and 1 more), and the pod would not start",
+        " (as does 1 more claim), and the pod would not start",
         ", and the pod would not start",
     ]
     assert found[0].next_step.startswith(
