@@ -36,7 +36,7 @@ from autoscaler.lint.pods.unserved import (
     unserved_resources,
 )
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
 from autoscaler.model.snapshot import Snapshot
@@ -100,13 +100,20 @@ def device_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None
     given = {name for node in snapshot.nodes for name in node.allocatable} | served_resources(snapshot)
     own = given | {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
-    for what in dict.fromkeys(other_device(n) for _, pod in _waiting(snapshot) for n in requested_resources(pod)):
+    # The reason why these are ignored says the same.
+    ignored = {entry.pod for entry in plan.outside if _of_no_machine(entry)} if plan is not None else frozenset()
+    others = [(subject, pod) for subject, pod in _waiting(snapshot) if pod.key not in ignored]
+    for what in dict.fromkeys(other_device(n) for _, pod in others for n in requested_resources(pod)):
         absent = partial(_absent_hardware, what=what, given=own, vendors=vendors, having=having)
-        yield from _of_first(snapshot, absent, partial(absent_told, catalog=catalog)) if what else ()
+        yield from _about_first(others, absent, partial(absent_told, catalog=catalog)) if what else ()
     elsewhere = other_clouds(snapshot, catalog)
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(here, lambda pod: _of_nobody(pod, given, catalog), _unknown)
     yield from other_cloud_advice(snapshot, elsewhere, catalog)
+
+
+def _of_no_machine(entry: LeftOut) -> bool:
+    return any("device" in reason.detail for reason in entry.reasons)
 
 
 def _gpudirect_advice(snapshot: Snapshot, unbought: Snapshot) -> Iterator[Diagnostic]:
