@@ -66,6 +66,7 @@ def parse_persistent_volume(
         driver=csi.text("driver"),
         handle=csi.text("volumeHandle"),
         in_tree=any(source in spec for source in _IN_TREE),
+        host_path=spec.child("hostPath").text("path"),
         origin=origin,
     )
 

@@ -205,7 +205,7 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield surprise(
             f"Pod {found[0].key}",
             ("spec", "containers", next(iter(_with_devices(found[0], served)), 0), "resources", "requests"),
-            f"claims devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
+            f"asks for devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
             "request the cpu and memory that it uses",
             found[0].origin,
         )

@@ -9,7 +9,7 @@ from typing import Final
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.devices.assigned import assigned_by_others
 from autoscaler.lint.pods.cloud_nodes import groups_in_labels, made_by_clouds, tainted_by_cloud
-from autoscaler.lint.pods.disk_space import assumed_disk, memory_volumes
+from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.lint.pods.required import field_of
@@ -51,6 +51,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
     neither pod nor pool says the model: pools say what else the nodes are."""
     yield from assumed_disk(snapshot, plan, catalog)
     yield from memory_volumes(snapshot, plan)
+    yield from directories_of_nodes(snapshot, plan)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
     yield from made_by_clouds(snapshot)

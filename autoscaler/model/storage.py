@@ -20,7 +20,8 @@ class PersistentVolume:
     """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name, and
     `claim_uid` distinguishes it from earlier claims of that name, if it is known.
 
-    `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver.
+    `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver, and
+    `host_path` a directory of whichever node a pod is on.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PersistentVolume:
     driver: str = ""
     handle: str = ""
     in_tree: bool = False
+    host_path: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
 
 

@@ -1,4 +1,4 @@
-"""Warnings about space for files: root disks whose size is assumed, and volumes in memory."""
+"""Warnings about space for files: root disks whose size is assumed, volumes in memory, and directories of nodes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from autoscaler.lint.advice import surprise
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.scheduling.pv_controller import with_bound_claims
 from autoscaler.scheduling.resources import pod_requests
-from instance_catalog.diagnostic import Diagnostic
+from autoscaler.scheduling.volumes import Volumes
+from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
@@ -49,6 +51,28 @@ def memory_volumes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
                     pod.origin,
                 )
                 return
+
+
+def directories_of_nodes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
+    """Each PersistentVolume that is a directory of the node, for pods on new nodes: kube-scheduler binds them there."""
+    volumes = with_bound_claims(Volumes.of(snapshot))
+    pods = {pod.key: pod for pod in snapshot.pods if pod.volumes}
+    users: dict[str, list[str]] = {}
+    for pod in (pods[key] for node in plan.launches for key in node.pods if key in pods):
+        claims = (volumes.claims.get(f"{pod.namespace}/{name}") for name in pod.volumes)
+        for found in (volumes.volumes.get(claim.volume or "") for claim in claims if claim is not None):
+            if found is not None and found.host_path and found.node_affinity is None:
+                users.setdefault(found.name, []).append(pod.key)
+    for name, keys in users.items():
+        volume = volumes.volumes[name]
+        yield surprise(
+            f"PersistentVolume {name}",
+            ("spec", "hostPath"),
+            f"is {volume.host_path} of whichever node its pod is on, and {keys[0]}{and_more(keys)} gets a new one: "
+            "what the pod expects there, such as the weights of a model, is not on it",
+            "use a file system that all nodes mount, or have your nodes fill the path when they start",
+            volume.origin,
+        )
 
 
 def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:

@@ -1,0 +1,40 @@
+"""A PersistentVolume that is a directory of the node is empty on a new node, and a plan says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kube.storage import parse_persistent_volume
+from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
+from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from tests.builders import CATALOG, claim, plan, pod, snapshot
+
+BY_HAND = {"metadata": {"name": "models"}, "spec": {"hostPath": {"path": "/root/models"}}}
+HERE = NodeSelector((NodeSelectorTerm((Requirement("kubernetes.io/arch", "In", ("amd64",)),)),))
+
+
+@pytest.mark.parametrize(
+    ("volume", "told"),
+    [
+        (parse_persistent_volume(BY_HAND), 1),
+        (PersistentVolume("models", driver="efs.csi.aws.com"), 0),
+        (replace(parse_persistent_volume(BY_HAND), node_affinity=HERE), 0),
+    ],
+)
+def test_pods_on_new_nodes_are_told_that_the_directory_is_empty(volume: PersistentVolume, told: int) -> None:
+    pods = [replace(pod(name, name), volumes=("models",)) for name in ("p", "q")]
+    bound = PersistentVolumeClaim("default", "models", volume="models")
+    state = replace(
+        snapshot(pods, [claim("p"), claim("q")]),
+        volumes=FrozenMap({"models": volume}),
+        volume_claims=FrozenMap({bound.key: bound}),
+    )
+    found = plan(state)
+    assert found.launches
+    said = [one for one in supply_advice(state, found, CATALOG) if one.subject == "PersistentVolume models"]
+    assert len(said) == told
+    for one in said:
+        assert "is /root/models of whichever node its pod is on, and default/p (as does 1 more pod) gets" in one.message
