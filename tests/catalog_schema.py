@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from instance_catalog.drivers.schema import DriverEntry
-from instance_catalog.files.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry
+from instance_catalog.files.node_schema import NodeEntry
+from instance_catalog.files.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry
 
 SCHEMA_FILE = Path("instance_catalog/data/schema/catalog.schema.json")
 

@@ -13,7 +13,7 @@ from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Path
 from instance_catalog.drivers.facts import driver_facts, mig_tables
 from instance_catalog.drivers.schema import DriverEntry
-from instance_catalog.files import schema
+from instance_catalog.files import node_schema, schema
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import completed, question
@@ -117,11 +117,13 @@ def mismatches(entry: schema.InstanceTypeEntry) -> Iterator[Mismatch]:
         yield Mismatch(("networkCards",), "several primary cards", "one card with primary: true, count 1")
 
 
-def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
+def reservation_of(entry: node_schema.NodeEntry) -> NodeReservation:
     kube = entry.kube_reserved
     return NodeReservation(
         image=entry.image,
         memory_overhead=entry.memory_overhead,
+        kernel_base=entry.kernel_memory.base,
+        kernel_tiers=_tiers(entry.kernel_memory.tiers),
         memory_base=kube.memory.base,
         memory_per_pod=kube.memory.per_pod,
         memory_tiers=_tiers(kube.memory.tiers),
@@ -139,11 +141,11 @@ def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
     )
 
 
-def _of_disk(entry: schema.DiskReservedEntry) -> DiskReservation:
+def _of_disk(entry: node_schema.DiskReservedEntry) -> DiskReservation:
     return DiskReservation(entry.base, entry.share, entry.most_share, entry.most)
 
 
-def reservation_mismatches(entry: schema.NodeEntry) -> Iterator[Mismatch]:
+def reservation_mismatches(entry: node_schema.NodeEntry) -> Iterator[Mismatch]:
     """Pod ranges that leave a size out."""
     bounds = [range_.vcpu_up_to for range_ in entry.max_pods]
     if bounds[-1] is not None or None in bounds[:-1]:
@@ -236,7 +238,7 @@ def _prices(entries: Mapping[CapacityType, schema.PriceEntry | None]) -> FrozenM
     )
 
 
-def _tiers(entries: Sequence[schema.TierEntry]) -> tuple[Tier, ...]:
+def _tiers(entries: Sequence[node_schema.TierEntry]) -> tuple[Tier, ...]:
     return tuple(Tier(entry.share, entry.up_to) for entry in entries)
 
 

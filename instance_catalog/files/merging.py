@@ -17,6 +17,7 @@ from instance_catalog.files import build
 from instance_catalog.files.build import Mismatch
 from instance_catalog.files.findings import Findings
 from instance_catalog.files.layers import Layer, in_force, problems_of
+from instance_catalog.files.node_schema import NodeEntry
 from instance_catalog.files.overlay import EMPTY, Layered, Origin, Source, Written, layered, merge, origins, value_at
 from instance_catalog.files.schema import (
     AcceleratorEntry,
@@ -24,7 +25,6 @@ from instance_catalog.files.schema import (
     CatalogFile,
     InstanceTypeEntry,
     MachineEntry,
-    NodeEntry,
     PricesAsOf,
 )
 from instance_catalog.types.catalog import Catalog

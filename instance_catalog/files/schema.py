@@ -48,14 +48,6 @@ def _share(value: object) -> Fraction:
     return Fraction(str(value))
 
 
-def _nothing() -> Quantity:
-    return Quantity.of(0)
-
-
-def _all() -> Fraction:
-    return Fraction(1)
-
-
 def _date(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
@@ -120,11 +112,11 @@ TopologyText: TypeAlias = Annotated[str, Field(pattern=r"^[1-9]\d{0,3}(x[1-9]\d{
 DriverBranch: TypeAlias = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$")]
 
 
-class _Entry(BaseModel):
+class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, frozen=True, arbitrary_types_allowed=True)
 
 
-class ProvenanceEntry(_Entry):
+class ProvenanceEntry(Entry):
     """The source of a group of facts; what nodes publish overrides a guess."""
 
     source: str = Field(min_length=1)
@@ -132,20 +124,20 @@ class ProvenanceEntry(_Entry):
     guess: bool = False
 
 
-class OneOfEntry(_Entry):
+class OneOfEntry(Entry):
     """A text that is one of these; which one is not known."""
 
     one_of: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=8)
 
 
-class BoundsEntry(_Entry):
+class BoundsEntry(Entry):
     """An amount that is not known exactly."""
 
     at_least: QuantityText
     at_most: QuantityText
 
 
-class AcceleratorEntry(_Entry):
+class AcceleratorEntry(Entry):
     """An accelerator model. An absent or null field means: not known, or the driver publishes none."""
 
     key: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", description="what instance types refer to")
@@ -165,7 +157,7 @@ class AcceleratorEntry(_Entry):
     provenance: dict[Literal["identity", "productName", "memory"], ProvenanceEntry] = {}
 
 
-class AcceleratorUse(_Entry):
+class AcceleratorUse(Entry):
     """The accelerator of a type, the number of them, and the values that differ from the model on this type."""
 
     model: str = Field(description="key of an accelerator")
@@ -175,7 +167,7 @@ class AcceleratorUse(_Entry):
     memory: QuantityText | BoundsEntry | None = Field(None, description="what the driver reports on this type")
 
 
-class PciEntry(_Entry):
+class PciEntry(Entry):
     """PCI facts in device order. Lists shorter than the devices are spread evenly: 2 values for 8 devices, 4 each."""
 
     root: list[Annotated[str, Field(pattern=r"^pci[0-9a-f]{4,}:[0-9a-f]{2}$")]] = Field(
@@ -197,7 +189,7 @@ class NetworkCardEntry(PciEntry):
     primary: bool = Field(default=False, description="carries the default route")
 
 
-class FabricEntry(_Entry):
+class FabricEntry(Entry):
     """The links between the accelerators."""
 
     link: str | None = None
@@ -206,7 +198,7 @@ class FabricEntry(_Entry):
     domain_nodes: list[Annotated[Whole, Field(gt=1)]] = Field([], description="sizes of a multi-node NVLink domain")
 
 
-class CpuEntry(_Entry):
+class CpuEntry(Entry):
     """The layout of the CPUs, for the driver dra.cpu. Absent: unknown."""
 
     sockets: Whole | None = Field(None, gt=0)
@@ -214,7 +206,7 @@ class CpuEntry(_Entry):
     threads_per_core: Whole | None = Field(None, gt=0, le=2)
 
 
-class PriceEntry(_Entry):
+class PriceEntry(Entry):
     """A list price in one region on one day."""
 
     usd_per_hour: Usd
@@ -230,7 +222,7 @@ FactGroup: TypeAlias = Literal[
 ]
 
 
-class InstanceTypeEntry(_Entry):
+class InstanceTypeEntry(Entry):
     """An instance type."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="the cloud's name, unique in the catalog")
@@ -276,7 +268,7 @@ class InstanceTypeEntry(_Entry):
     provenance: dict[FactGroup, ProvenanceEntry] = {}
 
 
-class MachineEntry(_Entry):
+class MachineEntry(Entry):
     """A machine without accelerators that some can be attached to."""
 
     name: str
@@ -285,7 +277,7 @@ class MachineEntry(_Entry):
     prices: dict[CapacityType, Usd] = Field({}, description="of the machine alone; pricesAsOf says where and when")
 
 
-class AttachmentEntry(_Entry):
+class AttachmentEntry(Entry):
     """Accelerators that can be attached to every machine of the file within the bounds."""
 
     accelerator: AcceleratorUse
@@ -295,79 +287,7 @@ class AttachmentEntry(_Entry):
     fabric: FabricEntry | None = None
 
 
-class TierEntry(_Entry):
-    """The reserved share of an amount up to a bound, beyond the bound of the previous tier."""
-
-    share: Share
-    up_to: QuantityText | None = None
-
-
-class MemoryReservedEntry(_Entry):
-    """kube-reserved memory: base + perPod x pods + tiers of the nominal memory."""
-
-    base: QuantityText = Field(default_factory=_nothing)
-    per_pod: QuantityText = Field(default_factory=_nothing)
-    tiers: list[TierEntry] = []
-
-
-class DiskReservedEntry(_Entry):
-    """Kube-reserved, or never shown, of a disk: base + share x disk, at most mostShare of the disk and most."""
-
-    base: QuantityText = Field(default_factory=_nothing)
-    share: Share = Field(default_factory=Fraction)
-    most_share: Share = Field(default_factory=_all)
-    most: QuantityText | None = None
-
-
-class KubeReservedEntry(_Entry):
-    """The reservation of kubelet and container runtime; CPU tiers are in cores."""
-
-    memory: MemoryReservedEntry = Field(default_factory=MemoryReservedEntry)
-    cpu: list[TierEntry] = []
-    disk: DiskReservedEntry = Field(default_factory=DiskReservedEntry)
-
-
-class EvictionEntry(_Entry):
-    """Hard eviction thresholds: free memory, and the free share of the disk."""
-
-    memory: QuantityText = Field(default_factory=_nothing)
-    disk: Share = Field(default_factory=Fraction)
-
-
-class PodRangeEntry(_Entry):
-    """The least and the most number of pods on nodes up to a size."""
-
-    vcpu_up_to: Whole | None = Field(None, gt=0)
-    least: Whole = Field(gt=0)
-    most: Whole = Field(gt=0)
-
-
-class LocalDisksEntry(_Entry):
-    """Machine families whose local disks are the ephemeral storage of nodes unless the node pool overrides it."""
-
-    families: list[str] = Field(min_length=1, description='the part of a type\'s name before "-"')
-    reserved: QuantityText = Field(description="of the disks, for the system")
-
-
-class NodeEntry(_Entry):
-    """The part of a cloud's machines that pods cannot use."""
-
-    cloud: str
-    image: str
-    memory_overhead: Share = Field(description="share of the nominal memory that nodes never show")
-    kube_reserved: KubeReservedEntry
-    eviction: EvictionEntry
-    root_disk: QuantityText = Field(description="when the node template says nothing")
-    disk_overhead: DiskReservedEntry = Field(default_factory=DiskReservedEntry)
-    local_disks: LocalDisksEntry | None = None
-    max_pods: list[PodRangeEntry] = Field(min_length=1, description="by size; the last without vcpuUpTo")
-    provenance: dict[
-        Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "diskOverhead", "localDisks", "maxPods"],
-        ProvenanceEntry,
-    ] = {}
-
-
-class PricesAsOf(_Entry):
+class PricesAsOf(Entry):
     """Region and date of prices that are written as bare numbers in this file."""
 
     region: str = Field(min_length=1)
@@ -377,7 +297,7 @@ class PricesAsOf(_Entry):
 _Raw: TypeAlias = dict[str, Any]
 
 
-class CatalogFile(_Entry):
+class CatalogFile(Entry):
     """One file of the instance catalog; entries are checked after defaults and overlays were merged in."""
 
     priority: Annotated[Whole, Field(ge=-1000, le=1000)] = Field(

@@ -51,7 +51,7 @@ def node_allocatable(
         ),
         **reserved,
     }
-    memory = _amount(instance_type.memory) * (1 - model.memory_overhead)
+    memory = _shown_memory(model, _amount(instance_type.memory))
     predicted = {
         CPU: Quantity(max(0, instance_type.vcpu * 1000 - kube[CPU].milli()), -3),
         MEMORY: _whole(memory - _amount(kube[MEMORY]) - _amount(model.eviction_memory)),
@@ -85,6 +85,10 @@ def _amount(quantity: Quantity) -> Amount:
 
 def _cpu_millis(model: NodeReservation, vcpu: int) -> int:
     return ceil(_tiered(model.cpu_tiers, vcpu) * 1000)
+
+
+def _shown_memory(model: NodeReservation, memory: Amount) -> Amount:
+    return memory * (1 - model.memory_overhead) - _amount(model.kernel_base) - _tiered(model.kernel_tiers, memory)
 
 
 def _kube_memory(model: NodeReservation, memory: Amount, pods: int) -> Amount:

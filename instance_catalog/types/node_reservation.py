@@ -56,14 +56,17 @@ class LocalDisks:
 class NodeReservation:
     """The reservation of hypervisor, kernel and kubelet. The default reserves nothing.
 
-    `memory_overhead` is the share of the nominal memory that the node never shows as its capacity. kube-reserved memory
-    is `memory_base` + `memory_per_pod` x pods + `memory_tiers`; CPU is `cpu_tiers`, in cores. `eviction_memory` and
-    `eviction_disk` (a share) are hard eviction thresholds. `root_disk` is the size if the node template sets none;
-    `disk_overhead` is what partitions of the image and the tables of the file system take of it.
+    `memory_overhead` is the share of the nominal memory that the node never shows as its capacity; beside it,
+    `kernel_base` + `kernel_tiers`. kube-reserved memory is `memory_base` + `memory_per_pod` x pods + `memory_tiers`;
+    CPU is `cpu_tiers`, in cores. `eviction_memory` and `eviction_disk` (a share) are hard eviction thresholds.
+    `root_disk` is the size if the node template sets none; `disk_overhead` is what partitions of the image and the
+    tables of the file system take of it.
     """
 
     image: str = ""
     memory_overhead: Fraction = Fraction(0)
+    kernel_base: Quantity = _NOTHING
+    kernel_tiers: tuple[Tier, ...] = ()
     memory_base: Quantity = _NOTHING
     memory_per_pod: Quantity = _NOTHING
     memory_tiers: tuple[Tier, ...] = ()

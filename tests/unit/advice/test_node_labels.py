@@ -70,7 +70,7 @@ def test_a_name_that_no_node_pool_has_is_dropped_and_not_listed(name: str, team:
 
 @pytest.mark.parametrize(
     ("memory", "machine", "told"),
-    [("2700Gi", "a3-ultragpu-8g", False), ("2800Gi", "a3-ultragpu-8g", True), ("3500Gi", "a4-highgpu-8g", False)],
+    [("2800Gi", "a3-ultragpu-8g", False), ("2900Gi", "a3-ultragpu-8g", True), ("3500Gi", "a4-highgpu-8g", False)],
 )
 def test_a_machine_that_is_short_of_an_estimated_amount_by_little_comes_first(
     memory: str, machine: str, *, told: bool
@@ -83,5 +83,5 @@ def test_a_machine_that_is_short_of_an_estimated_amount_by_little_comes_first(
     catalog = shipped("a3-ultragpu-8g", "a4-highgpu-8g")
     found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
-    said = "request memory 2800Gi → 2738Gi (container main) (what a3-ultragpu-8g has of memory for pods is an estimate"
+    said = "request memory 2900Gi → 2839Gi (container main) (what a3-ultragpu-8g has of memory for pods is an estimate"
     assert (said in advice_lines(found)[0]) is told
