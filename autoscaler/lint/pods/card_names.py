@@ -31,7 +31,7 @@ ABOUT: Final = ("gpu", "tpu", "accelerator", "nvidia", "tesla", "cuda", "device"
 
 
 # What shows that a label names a group of nodes, which people call by their accelerators.
-OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "provisioner")
+OF_GROUPS: Final = ("nodepool", "node-pool", "nodegroup", "node-group", "provisioner", "compute-class")
 
 
 def names_groups(key: str, words: Collection[str] = OF_GROUPS) -> bool:

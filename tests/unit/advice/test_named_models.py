@@ -55,6 +55,8 @@ KEY = "machine.cluster.vke.volcengine.com/gpu-name"
         ("cloud.google.com/gke-nodepool", "a100-80gb-pool", ("nvidia-a100-80gb",)),
         ("cloud.google.com/gke-nodepool", "l4-spot-nodepool", ("nvidia-l4",)),
         ("cloud.google.com/gke-nodepool", "non-h100-pool", ()),
+        ("cloud.google.com/compute-class", "h200-ccc", ("nvidia-h200",)),
+        ("cloud.google.com/compute-class", "Accelerator", ()),
         ("cloud.google.com/gke-nodepool", "a10g-pool", ()),  # Google Cloud has none
         ("eks.amazonaws.com/nodegroup", "h100-nodes", ("nvidia-h100-80gb",)),
         ("eks.amazonaws.com/nodegroup", "p4-nodes", ()),  # a family of EC2, and no P4 of Google Cloud
