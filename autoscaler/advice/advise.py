@@ -71,6 +71,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
+from instance_catalog.types.instance_type import Accelerator
 
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
@@ -86,6 +87,8 @@ _PREPARING = frozenset(
 _OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS})
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
+# … which is what reasons say of machines that fit …
+_HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION})
 # … beside which nobody wants another machine.
 _GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, it waits by itself,
@@ -364,9 +367,19 @@ def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[C
     fitting = {(entry.pool, entry.drivers, entry.offering) for entry in ready or bought}
     entries = [entry for entry in asked.considered if (entry.pool, entry.drivers, entry.offering) in fitting]
     yield from larger_disks(entries, asked.catalog)
+    sold_otherwise = _sold_otherwise(asked)
     cuts = [(lacking, entry.offering) for entry in entries if (lacking := shortages(entry.reasons)) is not None]
-    if cuts:
-        smallest, offering = min(cuts, key=lambda cut: depth_of_cut(cut[0]))
-        change = lower_requests(asked, smallest, asked.catalog.types[offering.instance_type])
-        if change is not None:
+    for smallest, offering in sorted(cuts, key=lambda cut: depth_of_cut(cut[0]))[:1]:
+        machine = asked.catalog.types[offering.instance_type]
+        change = lower_requests(asked, smallest, machine)
+        same = not sold_otherwise or machine.accelerator in sold_otherwise
+        if change is not None and (same or is_small_cut(change)):
             yield change
+
+
+def _sold_otherwise(asked: Situation) -> set[Accelerator | None]:
+    """The accelerators of machines that run the pods as they are, if somebody buys them: beside these nobody asks for
+    less in order to get another accelerator."""
+    found = (entry for entry in asked.considered if entry.outcome is ConsideredOutcome.FITS)
+    named = (entry.offering.instance_type for entry in found if {r.code for r in entry.reasons} & _HOW_SOLD)
+    return {asked.catalog.types[name].accelerator for name in named}

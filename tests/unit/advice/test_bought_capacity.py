@@ -9,6 +9,7 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode
 from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
@@ -17,6 +18,7 @@ from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
@@ -48,6 +50,23 @@ def test_what_is_only_reserved_is_bought_before_its_accelerator_is_given_up() ->
     catalog = shipped("a4x-highgpu-4g", "n1-standard-4+1xnvidia-tesla-t4")
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
     assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
+
+
+@pytest.mark.parametrize(
+    ("hourly", "memory", "kinds"),
+    [
+        ("g2-standard-96", "2800Gi", [ChangeKind.ADD_BLOCK]),
+        ("a3-highgpu-8g", "1830Gi", [ChangeKind.LOWER_REQUEST]),  # less by 2 percent
+    ],
+)
+def test_requests_are_not_cut_to_another_accelerator_where_one_fits_that_is_bought(
+    hourly: str, memory: str, kinds: list[ChangeKind]
+) -> None:
+    asking = Container("main", FrozenMap({"memory": Quantity.parse(memory)}))
+    given = snapshot([replace(pod("p", "c"), containers=(asking,))], [claim("c", gpus(8))])
+    catalog = shipped("a3-ultragpu-8g", hourly)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW)
+    assert [entry.change.kind for entry in found] == kinds
 
 
 def test_a_type_that_would_fit_is_no_near_miss() -> None:
