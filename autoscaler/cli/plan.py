@@ -40,7 +40,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
-from autoscaler.planning.one_cloud import cloud_meant, clouds_of, plan_in_one_cloud
+from autoscaler.planning.one_cloud import cloud_meant, clouds_of, clouds_of_pools, plan_in_one_cloud
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
@@ -234,7 +234,8 @@ def _decide(
     now = _moment(at) if at else now_of(loaded)
     catalog = read(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
-    snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
+    snapshot = without_ordinary_pools(loaded.snapshot, catalog)
+    snapshot = with_implied_selectors(snapshot, clouds_of_pools(snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     decided = on_existing_nodes(decided, snapshot, catalog)
     found_advice = (

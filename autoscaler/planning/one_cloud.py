@@ -8,9 +8,10 @@ from typing import Final
 
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.demand.scope import IMPLICIT, pools_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import admits_type
 from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_of_name
@@ -21,6 +22,11 @@ _MOST_PODS: Final = 300  # the plan is made again for each cloud
 def clouds_of(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
     """The clouds of the machines that the plan launches, by name."""
     return tuple(sorted({catalog.types[node.offering.instance_type].cloud for node in plan.launches}))
+
+
+def clouds_of_pools(snapshot: Snapshot, catalog: Catalog) -> frozenset[str]:
+    """The clouds of the machines that the pools of the snapshot admit."""
+    return frozenset(one.cloud for pool in pools_of(snapshot) for one in catalog if admits_type(pool, one))
 
 
 def cloud_meant(snapshot: Snapshot) -> tuple[str, str]:

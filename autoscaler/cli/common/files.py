@@ -21,7 +21,7 @@ from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
-from autoscaler.planning.one_cloud import plan_in_one_cloud
+from autoscaler.planning.one_cloud import clouds_of_pools, plan_in_one_cloud
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.report.words import counted, counted_kind
@@ -130,7 +130,8 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
     now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
-    snapshot = with_implied_selectors(without_ordinary_pools(loaded.snapshot, catalog))
+    snapshot = without_ordinary_pools(loaded.snapshot, catalog)
+    snapshot = with_implied_selectors(snapshot, clouds_of_pools(snapshot, catalog))
     narrowed = [pair for pair in zip(snapshot.pods, loaded.snapshot.pods, strict=True) if pair[0] != pair[1]]
     if narrowed:
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""

@@ -3,7 +3,7 @@ the other pods of their group, and the cloud that their volumes need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from autoscaler.model.pod import Pod
@@ -28,23 +28,29 @@ _GPU: Final = "nvidia.com/gpu"
 _ONE_DOMAIN: Final = (labels.KUEUE_ONE_DOMAIN, labels.KUEUE_ONE_DOMAIN_EACH)
 
 
-def with_implied_selectors(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which pods select these machines, if there is no CapacityPool.
+def with_implied_selectors(snapshot: Snapshot, admitted: Collection[str] = ()) -> Snapshot:
+    """The snapshot in which pods select these machines, if there is no CapacityPool; with pools, only the cloud that
+    their volumes need, if it is among the clouds that the pools `admitted`.
 
     A plan over the whole catalog must not buy nodes on which a pod does not work; kube-scheduler accepts any node.
     """
-    if snapshot.pools or snapshot.nodes:
+    if snapshot.nodes:
         return snapshot
+    if snapshot.pools:
+        pods = tuple(_where_mounted(pod, snapshot, admitted) for pod in snapshot.pods)
+        return snapshot if pods == snapshot.pods else replace(snapshot, pods=pods)
     snapshot = selecting_what_images_need(snapshot)
     groups = implied_by_groups(snapshot.pods)
     pods = (_of_group(_near_each_other(pod), groups) for pod in snapshot.pods)
-    return replace(snapshot, pods=tuple(_where_mounted(pod, snapshot) for pod in pods))
+    return replace(snapshot, pods=tuple(_where_mounted(pod, snapshot, cloud_facts()) for pod in pods))
 
 
-def _where_mounted(pod: Pod, snapshot: Snapshot) -> Pod:
+def _where_mounted(pod: Pod, snapshot: Snapshot, admitted: Collection[str]) -> Pod:
     """The pod in the one cloud whose machines mount its volumes: on any other it stays in ContainerCreating."""
     clouds = () if pod.bound else tuple(clouds_of_volumes((pod,), snapshot))
-    return requiring(pod, Requirement(labels.CLOUD, "In", clouds)) if len(clouds) == 1 else pod
+    if len(clouds) != 1 or clouds[0] not in admitted:
+        return pod
+    return requiring(pod, Requirement(labels.CLOUD, "In", clouds))
 
 
 def required_domain(pod: Pod) -> str:

@@ -85,3 +85,11 @@ def test_a_machine_that_is_short_of_an_estimated_amount_by_little_comes_first(
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
     said = "request memory 2900Gi → 2839Gi (container main) (what a3-ultragpu-8g has of memory for pods is an estimate"
     assert (said in advice_lines(found)[0]) is told
+
+
+@pytest.mark.parametrize(("key", "cloud"), [(labels.GKE_METADATA_SERVER, "gcp"), (labels.KARPENTER_CATEGORY, "aws")])
+def test_a_new_pool_stays_in_the_cloud_whose_nodes_alone_have_a_label(key: str, cloud: str) -> None:
+    value = {labels.GKE_METADATA_SERVER: "true", labels.KARPENTER_CATEGORY: "g"}[key]
+    (line,) = advice_lines(_advice(pod("p", "c", node_selector=FrozenMap({key: value, "example.com/team": "a"}))))
+    assert f"foreslice.dev/cloud In [{cloud}] in spec.requirements" in line
+    assert "example.com/team=a" in line

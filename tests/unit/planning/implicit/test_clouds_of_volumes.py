@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
+from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.demand.mounted import clouds_of_volumes
+from autoscaler.planning.one_cloud import clouds_of_pools
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from tests.builders import pod, snapshot
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from tests.builders import pod, shipped, snapshot
+
+CATALOG = shipped("g4dn.xlarge", "g2-standard-4")
 
 GCS, EBS, NFS = "gcsfuse.csi.storage.gke.io", "ebs.csi.aws.com", "nfs.csi.k8s.io"
 
@@ -54,3 +61,21 @@ def test_both_where_pods_differ() -> None:
 def test_a_claim_that_is_not_there_says_nothing() -> None:
     mounting = replace(pod("p"), volumes=("absent",))
     assert clouds_of_volumes([mounting], snapshot([mounting])) == {}
+
+
+@pytest.mark.parametrize(("admitted", "narrowed"), [({"aws", "gcp"}, True), ({"gcp"}, False)])
+def test_pools_of_several_clouds_serve_a_pod_where_its_volume_is(admitted: set[str], *, narrowed: bool) -> None:
+    """A pool of another cloud alone decides: the plan says that the pod does not work there."""
+    mounting = replace(pod("p"), volumes=("data",))
+    pools = (CapacityPool("any", Mode.ACT),)
+    given = snapshot([mounting, pod("q")], pools=pools, **claimed(provisioner=EBS))
+    found, other = with_implied_selectors(given, admitted).pods
+    assert found.required_values({labels.CLOUD}) == ([("aws",)] if narrowed else [])
+    assert not other.required_values({labels.CLOUD})
+
+
+def test_clouds_that_pools_admit() -> None:
+    of_one = Requirement(labels.CLOUD, "In", ("gcp",))
+    pools = (CapacityPool("any", Mode.ACT), CapacityPool("one", Mode.ACT, requirements=(of_one,)))
+    found = [clouds_of_pools(snapshot([], pools=(pool,)), CATALOG) for pool in pools]
+    assert found == [{"aws", "gcp"}, {"gcp"}]
