@@ -37,7 +37,7 @@ class ChangeKind(Enum):
     DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
     RAISE_LIMIT = "RaiseLimit"  # limited, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
-    WIDEN_SCOPE = "WidenScope"  # resources: pods that ask for them and have no claim
+    WIDEN_SCOPE = "WidenScope"  # scope: also of pods without a claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests

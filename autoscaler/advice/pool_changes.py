@@ -12,6 +12,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.tpu_advice import hosts_meant
 from autoscaler.model.capacity import CapacityPool, Limits, Permission, PodScope
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import ConsideredOutcome
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -161,10 +162,21 @@ def add_scheduler(asked: Situation, pool: CapacityPool) -> Change:
     return Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
 
 
-def widen_scope(pool: CapacityPool) -> Change:
-    """Pods without a claim in the scope of the pool."""
-    edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
-    return Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit)
+def widen_scope(asked: Situation, pool: CapacityPool) -> Change:
+    """Pods without a claim in the scope of the pool: by a label, where a pool that somebody creates would otherwise buy
+    for pods that ask for no device as well."""
+    label = asked.own_label if pool.implicit else None
+    if label is None:
+        edit = on_pool(pool.name, lambda pool: replace(pool, scope=replace(pool.scope, pods=PodScope.ALL)))
+        return Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit, scope="All")
+    selector = LabelSelector((Requirement(label[0], "In", (label[1],)),))
+    edit = on_pool(pool.name, partial(_selecting, selector=selector))
+    scope = f"Selected (podSelector: {{matchLabels: {{{label[0]}: {label[1]}}}}})"
+    return Change.of(ChangeKind.WIDEN_SCOPE, pool_subject(pool), edit, scope=scope)
+
+
+def _selecting(pool: CapacityPool, selector: LabelSelector) -> CapacityPool:
+    return replace(pool, scope=replace(pool.scope, pods=PodScope.SELECTED, pod_selector=selector))
 
 
 def one_host_each(asked: Situation, pool: CapacityPool) -> Iterator[Change]:

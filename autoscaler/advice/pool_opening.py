@@ -254,7 +254,7 @@ def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     if asked.pod.scheduler_name not in pool.scope.schedulers:
         yield add_scheduler(asked, pool)
     if pool.scope.pods is PodScope.DEVICE_CLAIMS and any(r.code is Code.OUT_OF_SCOPE for r in asked.left_out.reasons):
-        yield widen_scope(pool)
+        yield widen_scope(asked, pool)
 
 
 def where_tried(change: Change, taints: Iterable[Taint], asked: Situation) -> Change:

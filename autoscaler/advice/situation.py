@@ -16,7 +16,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.mounted import clouds_of_storage_names, clouds_of_volumes
-from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.demand.scope import asks_for_no_device, pools_of
 from autoscaler.planning.policy import Where
 from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import gpudirect_protocols
@@ -26,6 +26,11 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_of_name, clouds_of_labels
 
 _ANYWHERE = Where()
+# Labels that Kubernetes makes anew for each copy of a workload, and those of its admission.
+_OF_ONE_COPY: Final = (labels.POD_TEMPLATE_HASH, "controller-uid", "controller-revision-hash", "pod-name", "index")
+_OF_QUEUES: Final = "kueue.x-k8s.io/"
+# YAML reads it as a string without quotes.
+_PLAIN_WORD: Final = re.compile(r"(?i)(?!(?:true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9._-]*")
 _NUMBER_AT_END: Final = re.compile(r"-?[0-9]+$")
 
 
@@ -130,6 +135,21 @@ class Situation:
     def registries(self) -> frozenset[str]:
         """The clouds in whose registries the images of the pod are."""
         return frozenset(cloud_of_name(container.image) for container in self.pod.containers) - {""}
+
+    @cached_property
+    def own_label(self) -> tuple[str, str] | None:
+        """A label of these pods, if possible of all pods with devices, that no ignored pod without a device has; None
+        where there is no such pod, or no such label."""
+        ignored = {entry.pod for entry in self.plan.outside} - self.keys
+        plain = [pod for pod in self.snapshot.pods if pod.key in ignored and asks_for_no_device(pod)]
+        devices = [pod for pod in self.snapshot.pods if not (pod.bound or asks_for_no_device(pod))]
+        theirs = {label for pod in plain for label in pod.labels.items()}
+        for pods in (devices, self.pods) if plain else ():
+            shared = set(self.pod.labels.items()).intersection(*(pod.labels.items() for pod in pods)) - theirs
+            own = [(k, v) for k, v in sorted(shared) if not k.endswith(_OF_ONE_COPY) and _PLAIN_WORD.fullmatch(v)]
+            if own:
+                return min(own, key=lambda label: label[0].startswith(_OF_QUEUES))
+        return None
 
     def like(self, claim: ResourceClaim) -> frozenset[str]:
         """Keys of the claims of these pods that ask for the same: those made from one template change together."""

@@ -48,7 +48,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
-    ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to All",
+    ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to {scope}",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
     ChangeKind.SET_PRICE: (
         "say what {instance_type} costs (`foreslice catalog set {instance_type} {price}=DOLLARS --into DIR "
@@ -108,7 +108,7 @@ _OF_NEW_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "spec.capacityTypes [{allow}]",
     ChangeKind.ALLOW_PARTS: "spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "{scheduler} in spec.scope.schedulerNames",
-    ChangeKind.WIDEN_SCOPE: "spec.scope.pods All",
+    ChangeKind.WIDEN_SCOPE: "spec.scope.pods {scope}",
     ChangeKind.ADD_REQUIREMENT: "{key} In [{value}] in spec.requirements",
     ChangeKind.ADD_LABELS: "{labels} in spec.labels",
     ChangeKind.LIST_GROUP: "{group} alone in {field}, which spec.nodeTemplateRef names",

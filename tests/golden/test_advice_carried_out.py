@@ -223,6 +223,8 @@ def _pool(words: str) -> list[dict[str, Any]]:
     spec: dict[str, Any] = {"limits": {"nodes": int(limit[1])}}
     if "spec.scope.pods All" in words:
         spec.setdefault("scope", {})["pods"] = "All"
+    if label := re.search(r"spec.scope.pods Selected \(podSelector: \{matchLabels: \{(\S+): (\S+)\}\}\)", words):
+        spec["scope"] = {"pods": "Selected", "podSelector": {"matchLabels": {label[1]: label[2]}}}
     if scheduler := re.search(r"(\S+) in spec.scope.schedulerNames", words):
         spec.setdefault("scope", {})["schedulerNames"] = [scheduler[1]]
     if labels := re.search(r"((?:\S+=\S+ )+)in spec.labels", words):

@@ -6,12 +6,13 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.situation import Situation
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, claim, gpus, pairs, plan, pod, snapshot
 
 POLICY = Policy(considered=10_000)
@@ -47,3 +48,25 @@ def test_copies_that_nothing_owns_change_together() -> None:
     found = Situation.of(pods[0], state, CATALOG, plan(state))
     assert found is not None
     assert [one.name for one in found.pods] == ["p00"]
+
+
+@pytest.mark.parametrize(
+    ("head", "worker", "found"),
+    [
+        ({"app": "a"}, {"app": "a", "group": "w"}, ("group", "w")),
+        ({"app": "h"}, {"app": "w", "kueue.x-k8s.io/queue-name": "q"}, ("app", "w")),
+        ({"app": "h"}, {"app": "8", labels.POD_TEMPLATE_HASH: "a1"}, None),  # YAML reads 8 as a number
+        ({"app": "a"}, {"app": "a"}, None),
+        (None, {"app": "a"}, None),  # every pod asks for devices
+    ],
+)
+def test_the_label_that_pods_with_devices_have_alone(
+    head: dict[str, str] | None, worker: dict[str, str], found: tuple[str, str] | None
+) -> None:
+    tpus = FrozenMap({"google.com/tpu": Quantity.of(4)})
+    asked = replace(pod("w", labels=FrozenMap(worker)), containers=(Container("main", tpus),))
+    pods = [asked] if head is None else [asked, pod("h", labels=FrozenMap(head))]
+    state = snapshot(pods)
+    situation = Situation.of(asked, state, CATALOG, plan(state))
+    assert situation is not None
+    assert situation.own_label == found
