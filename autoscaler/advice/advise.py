@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import (
+    assumed_claims,
     constraints,
     counts,
     device_tolerations,
@@ -80,11 +81,11 @@ _PREPARING = frozenset(
         *(ChangeKind.RUN_PLUGIN, ChangeKind.REWRITE_LABEL, ChangeKind.REWRITE_TYPE, ChangeKind.DROP_ANNOTATION),
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
         *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
-        *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP, ChangeKind.REQUIRE_MEMORY),
+        *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP, ChangeKind.REQUIRE_MEMORY, ChangeKind.DESCRIBE_DRIVER),
     }
 )
 # Before these no node was tried.
-_OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS})
+_OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS, ChangeKind.DESCRIBE_DRIVER})
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
 # … which is what reasons say of machines that fit …
@@ -124,6 +125,9 @@ def advise(
     if asked is None or most < 1 or asked.of_others or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
         return ()
     trials = Replanner(asked, policy, now)
+    if assumed := assumed_claims(asked):
+        beside = _after(assumed, trials, budget, deeper=True)
+        return tuple(replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in beside)
     found: list[Advice] = []
     tried: list[Change] = []
     pursued: list[Change] = []

@@ -37,6 +37,7 @@ class ChangeKind(Enum):
     DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
     RAISE_LIMIT = "RaiseLimit"  # limited, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
+    DESCRIBE_DRIVER = "DescribeDriver"  # device_classes, claims: whose devices nobody predicts, tried as if they fit
     WIDEN_SCOPE = "WidenScope"  # scope: also of pods without a claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
-from autoscaler.advice.change import Change, ChangeKind, on_claims
+from autoscaler.advice.change import Change, ChangeKind, on_claims, on_pods
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import conditions
 from autoscaler.model.device_class import Selector
-from autoscaler.model.reason import Code
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Fact
 from autoscaler.model.resource_claim import (
     DeviceRequest,
     DistinctAttribute,
@@ -19,6 +21,8 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.placement.nothing_has import leaves_open
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.frozen_map import FrozenMap
@@ -212,3 +216,23 @@ def refused_configs(asked: Situation) -> Iterator[Change]:
     for claim in (claim for claim in asked.claims if claim.config):
         edit = on_claims(asked.like(claim), lambda claim: replace(claim, config=()))
         yield Change.of(ChangeKind.DROP_CONFIG, f"claim {claim.key}", edit)
+
+
+def assumed_claims(asked: Situation) -> Change | None:
+    """As if the claims of classes whose devices nobody predicts fit on every node, to find what else keeps the pods
+    from a place; None where there is no such claim."""
+    entries = [entry for entry in asked.plan.left_out if entry.pod in asked.keys]
+    open_ = [reason for entry in entries for reason in entry.reasons if leaves_open(reason)]
+    claims = frozenset(reason.subject.name for reason in open_ if reason.subject.kind == "claim")
+    if not claims:
+        return None
+    named = (reason.detail.get(key, ()) for reason in open_ for key in ("missing_class", "device_class"))
+    classes = [name for found in named for name in (found if isinstance(found, tuple) else (found,))]
+    edit = on_pods(asked.keys, partial(_without_claims, claims=claims))
+    shown = tuple(key for key in claim_keys(asked.pod) if key in claims)
+    facts: dict[str, Fact] = {"device_classes": tuple(dict.fromkeys(map(str, classes))), "claims": shown}
+    return Change.of(ChangeKind.DESCRIBE_DRIVER, asked.subject, edit, **facts)
+
+
+def _without_claims(pod: Pod, claims: frozenset[str]) -> Pod:
+    return replace(pod, claims=tuple(one for one in pod.claims if f"{pod.namespace}/{one.claim}" not in claims))

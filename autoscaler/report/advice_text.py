@@ -48,6 +48,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
+    ChangeKind.DESCRIBE_DRIVER: (
+        "describe the driver of DeviceClass {device_classes} (docs/slices.md, A driver of your own) and plan again, or "
+        "give Nodes with its ResourceSlices (tried as if claim {claims} fits on every node)"
+    ),
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to {scope}",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",
     ChangeKind.SET_PRICE: (

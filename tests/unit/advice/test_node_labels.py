@@ -93,3 +93,22 @@ def test_a_new_pool_stays_in_the_cloud_whose_nodes_alone_have_a_label(key: str, 
     (line,) = advice_lines(_advice(pod("p", "c", node_selector=FrozenMap({key: value, "example.com/team": "a"}))))
     assert f"foreslice.dev/cloud In [{cloud}] in spec.requirements" in line
     assert "example.com/team=a" in line
+
+
+@pytest.mark.parametrize("label", ["", "example.com/team"])
+def test_beside_a_claim_whose_devices_nobody_predicts(label: str) -> None:
+    """The claim counts as met, to find out what else the pod needs; alone it is no change."""
+    cached = replace(gpus(), name="model", device_class="cached.example.com")
+    selecting = pod("p", "c", "m", node_selector=FrozenMap({label: "a"} if label else {}))
+    given = replace(snapshot([selecting], [claim("c", gpus()), claim("m", cached)]), from_files=True)
+    policy = Policy(considered=1000)
+    found = advise(selecting, given, _CATALOG, plan_for(given, _CATALOG, policy, NOW), policy, NOW, most=1)
+    if not label:
+        assert found == ()
+        return
+    (line,) = advice_lines(found)
+    assert "(1) pod default/p: describe the driver of DeviceClass cached.example.com" in line
+    assert "(tried as if claim default/m fits on every node)" in line
+    assert (
+        "(2) create a CapacityPool with spec.limits.nodes 1 or more and example.com/team=a in spec.labels → 1 ×" in line
+    )
