@@ -18,7 +18,7 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
-from autoscaler.kube.problem import Problems, render_overlay
+from autoscaler.kube.problem import RENDER_OVERLAY, Problems
 from autoscaler.kube.resizing import resized, resized_pod
 from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin
@@ -132,7 +132,7 @@ def _parse(
     if not containers:
         step = (
             "add `containers:` to the pod's spec; of a patch, give what Kustomize makes of it: "
-            f"{render_overlay(origin.path)}; of a pod template of Spark, give the pods that Spark makes "
+            f"{RENDER_OVERLAY}; of a pod template of Spark, give the pods that Spark makes "
             "(kubectl get pods -o yaml)"
         )
         spec.error("containers", "a pod needs at least one container", step)

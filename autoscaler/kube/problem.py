@@ -26,6 +26,10 @@ _PLACEHOLDER: Final = re.compile(
 )
 # ${NAME}, $NAME, {{ .Values.x }}, {% if x %}, __INDEX__, KSA_NAME
 _VARIABLE: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|\{%|__[A-Z]+|^[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+$")
+# The folder of a patch often has no kustomization, and `kubectl kustomize` fails there.
+RENDER_OVERLAY: Final = (
+    "`kubectl kustomize DIR | foreslice plan -f -`, where DIR is the folder with the kustomization.yaml that uses it"
+)
 _WITHOUT_QUOTES: Final = re.compile(r"[+-]?\d+(?:\.0*)?|true|false")
 
 
@@ -54,13 +58,6 @@ def render_command(file: str) -> str:
     """The command that renders what a file has a part of, in the folder of the file; DIR for "-" and ""."""
     folder = "DIR" if file in ("", "-") else shlex.quote(str(PurePath(file).parent))
     return f"`kubectl kustomize {folder} | foreslice plan -f -`"
-
-
-def render_overlay(file: str) -> str:
-    """The same for a patch, whose overlay may be another folder."""
-    if file in ("", "-"):
-        return f"{render_command(file)}, where DIR is the folder of the overlay that uses it"
-    return f"{render_command(file)} (if the overlay that uses it is in another folder, with that)"
 
 
 class Problems:

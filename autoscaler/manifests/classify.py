@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import UNREPLACED, Problems, left_by_template, render_command, render_overlay
+from autoscaler.kube.problem import RENDER_OVERLAY, UNREPLACED, Problems, left_by_template, render_command
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.held import warn_of_manifests
@@ -18,6 +18,7 @@ from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, ki
 from autoscaler.manifests.merged import TRAINER, runtime_named
 from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_served, removed
+from autoscaler.manifests.skipping import OR_SKIP, without_offer
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Path, path_text
 from instance_catalog.spelling import did_you_mean
@@ -39,8 +40,6 @@ _KSERVE: Final = (
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
-SKIP: Final = "--skip-unknown"
-_OR_SKIP: Final = re.compile(rf", or pass {SKIP}[^,;]*")
 _MOST_ASKED: Final = 3
 _DEEPEST: Final = 40  # pod templates stand some ten levels deep; JSON may nest as deep as Python's stack
 _MADE: Final = (
@@ -154,7 +153,7 @@ def classify(
 
 def _skipping(problems: Problems, path: Path, message: str, step: str) -> None:
     """A warning instead of an error, for someone who has passed --skip-unknown already."""
-    problems.warn(path, message, _OR_SKIP.sub("", step))
+    problems.warn(path, message, without_offer(step))
 
 
 def _warn_if_removed(version: str, name: str, problems: Problems) -> None:
@@ -177,8 +176,8 @@ def _group_now(version: str, name: str) -> str:
 def _reason(group: str, name: str, document: Document) -> str | None:
     """Why the object is ignored; None if it may have an influence."""
     if group == _KUSTOMIZE:
-        command = render_command if name == "Kustomization" else render_overlay
-        return f"it is an instruction to kustomize; give what it renders: {command(document.file)}"
+        command = render_command(document.file) if name == "Kustomization" else RENDER_OVERLAY
+        return f"it is an instruction to kustomize; give what it renders: {command}"
     return _SHARED if _shares_gpus(group, name, document.value) else reason_to_ignore(group, name)
 
 
@@ -202,7 +201,7 @@ def _shares_gpus(group: str, name: str, value: dict[str, Any]) -> bool:
 def _headless(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
     """A problem: apiVersion, kind or both are missing."""
     missing = " and ".join(part for part, found in (("apiVersion", version), ("kind", name)) if not found)
-    step = "Helm values and Kustomize patches are not objects: give rendered manifests, or pass --skip-unknown"
+    step = f"Helm values and Kustomize patches are not objects: give rendered manifests{OR_SKIP}"
     if name in ("Pod", "ResourceClaim", "ResourceClaimTemplate"):
         step = f"add apiVersion: {'v1' if name == 'Pod' else 'resource.k8s.io/v1'}"
     return (), f"not a Kubernetes object: missing {missing}", step
@@ -230,7 +229,7 @@ def _other_file(file: str, value: dict[str, Any]) -> str:
     if "blueprint_name" in value:
         return "a blueprint of Cluster Toolkit; give the manifests that it applies"
     if {"op", "path"} <= value.keys() <= _JSON_PATCH:
-        return _PATCHES + render_overlay(file)
+        return _PATCHES + RENDER_OVERLAY
     if "NAME" in value and "STATUS" in value:
         return "what `helm install --dry-run` says beside the manifests"
     if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):
@@ -275,7 +274,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
     """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
     if (group, name) in MAKES_PODS:
-        step = f"{_MADE}, or pass {SKIP} to plan for the rest"
+        step = f"{_MADE}{OR_SKIP} to plan for the rest"
         if (group, name) == (TRAINER, "TrainJob"):
             runtime, called = runtime_named(Fields(value))
             message = f"its pods are made of {runtime} {called}, which the files lack"
@@ -293,5 +292,5 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             return ("kind",), f"unknown kind {name!r}", near
     if group == "simulation.foreslice.dev":
         return ("kind",), f"{name} is not an object of a cluster", "give the file to `foreslice simulate`"
-    step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"
+    step = f"if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it{OR_SKIP}"
     return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step

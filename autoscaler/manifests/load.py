@@ -23,6 +23,7 @@ from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.removed import Parameters, parameters_of, warn_of_betas
 from autoscaler.manifests.selectors import check_selectors
+from autoscaler.manifests.skipping import without_offers
 from autoscaler.manifests.sources import read_sources
 from autoscaler.manifests.unfilled.images import warn_of_images
 from autoscaler.manifests.unfilled.variables import grouped
@@ -133,6 +134,8 @@ def load(
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = [found for found in classified if isinstance(found, Diagnostic)]
+    if not any(found.kind.expands or found.kind.name == "Pod" for found in objects):
+        problems = list(without_offers(problems))
     manifests = ManifestSet(runtime_classes=set(_runtime_classes(read)))
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
@@ -205,9 +208,9 @@ def _classified(
             kind = classify(document, problems, parameters, skip=skip_unknown)
             if kind is not None:
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
-            if problems.errors and (instead := patch(Fields(document.value), problems, found.file)):
+            if problems.errors and (instead := patch(Fields(document.value), problems)):
                 yield document.located(instead)
-            elif kind is not None and not problems.errors and (patched := half(Fields(document.value), found.file)):
+            elif kind is not None and not problems.errors and (patched := half(Fields(document.value))):
                 if skip_unknown:
                     yield _Skipped(document.name)
                     patched = replace(patched, severity=Severity.WARNING)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import Problems, left_by_template, render_overlay
+from autoscaler.kube.problem import RENDER_OVERLAY, Problems, left_by_template
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.checks.pod_templates import CONTAINERS, pods_in
+from autoscaler.manifests.skipping import SKIP_PLANS
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
 # The fields whose problems a patch has only because it is read as a whole object.
@@ -16,6 +17,7 @@ _OF_OBJECT: Final = (("metadata", "name"), ("apiVersion",))
 _ANY_NAME: Final = "*"  # a patch with a target needs no name of its own
 # By which a pod says which machine it needs.
 _CHOOSING: Final = ("nodeSelector", "affinity", "nodeName", "resourceClaims")
+_RENDERED: Final = f"give what Kustomize makes of it: {RENDER_OVERLAY}"
 _NO_RUNTIME: Final = "its model has neither modelFormat nor runtime"
 
 
@@ -41,7 +43,7 @@ def lacking(fields: Fields) -> tuple[Path, str] | None:
     return ("spec",), "its pods have no labels, and it has no selector"
 
 
-def patch(fields: Fields, problems: Problems, file: str) -> Diagnostic | None:
+def patch(fields: Fields, problems: Problems) -> Diagnostic | None:
     """The message for a patch, instead of errors of its name or version, because a patch is neither renamed nor
     converted. None for other objects, whose name has to be filled in, and for pods, which people write."""
     name = fields.child("metadata").text("name")
@@ -56,10 +58,10 @@ def patch(fields: Fields, problems: Problems, file: str) -> Diagnostic | None:
             return None
         signs += [one.message for one in wrong]
         said = "looks like a patch of Kustomize, and no whole object"
-    return Diagnostic(f"{said}: {', and '.join(signs)}", _rendered(file), ("metadata", "name"))
+    return Diagnostic(f"{said}: {', and '.join(signs)}", _RENDERED, ("metadata", "name"))
 
 
-def half(fields: Fields, file: str) -> Diagnostic | None:
+def half(fields: Fields) -> Diagnostic | None:
     """The message for a patch whose pods ask for devices and do not say which: the object that it changes, or another
     patch, may name them, so the cheapest machine would be a guess. None for pods, for DaemonSets, for which nothing is
     bought, and for objects that name a machine or claim devices."""
@@ -75,11 +77,7 @@ def half(fields: Fields, file: str) -> Diagnostic | None:
         f"It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of its "
         "kustomization: nothing is planned for it"
     )
-    return Diagnostic(said, f"{_rendered(file)}; --skip-unknown plans for the rest of the files", lacks[0])
-
-
-def _rendered(file: str) -> str:
-    return f"give what Kustomize makes of it: {render_overlay(file)}"
+    return Diagnostic(said, _RENDERED + SKIP_PLANS, lacks[0])
 
 
 def _without(lacks: str) -> str:
@@ -100,7 +98,7 @@ def _devices(spec: Fields) -> Iterator[str]:
             yield from (name for name in container.child("resources").child(amounts).names() if "/" in name)
 
 
-def check_complete(fields: Fields, problems: Problems, file: str) -> None:
+def check_complete(fields: Fields, problems: Problems) -> None:
     """An object that looks like a patch is planned with a warning. Labels and images without a selector are a whole
     object, of a version that set the selector by itself."""
     if found := lacking(fields):
@@ -109,7 +107,7 @@ def check_complete(fields: Fields, problems: Problems, file: str) -> None:
             f"{lacks}, so {_without(lacks)}: this looks like a patch of Kustomize, or a template that a tool "
             "completes, and what it lacks is not known"
         )
-        problems.warn(path, message, f"{_rendered(file)}, or the pods that the tool makes (`kubectl get pods -o yaml`)")
+        problems.warn(path, message, f"{_RENDERED}, or the pods that the tool makes (`kubectl get pods -o yaml`)")
     elif all("containers" in pod.child("spec") for pod in pods_in(fields)) and (
         selector := selector_to_add(fields, fields.text("kind"))
     ):

@@ -48,7 +48,7 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
     """
     fields, found = Fields(document.value), Problems()
     metadata = document.metadata
-    check_complete(fields, found, document.file)
+    check_complete(fields, found)
     _check_object(fields, metadata.namespace, manifests, found)
     for problem in found:
         report = problems.warn if metadata.uid or problem.severity is Severity.WARNING else problems.error

@@ -324,6 +324,8 @@ def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None
     text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n"
     assert "makes pods by rules of its own" in problems(read(text))
     assert problems(read(text, skip=True)).startswith("warning")
+    assert "--skip-unknown" not in problems(read(text))  # nothing else has pods
+    assert "or pass --skip-unknown" in problems(read(f"{text}---\n{POD % 'p'}"))
 
 
 def test_objects_that_configure_kai_scheduler_are_harmless() -> None:

@@ -139,7 +139,10 @@ def test_no_machine_is_guessed_for_a_patch_that_names_none(kind: str, spec: str,
     text = text.replace("nodeSelector: {kind: gpu},", spec)
     found = loaded(text.replace("IMAGE", ""))
     assert [f"asks for {asked}" in one.message for one in found.errors] == [True] * refused
-    assert all("--skip-unknown" in one.next_step for one in found.errors)
+    assert all("--skip-unknown" not in one.next_step for one in found.errors)
+    pod = "\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: main, image: i}]}}\n"
+    beside = loaded(text.replace("IMAGE", "") + pod)
+    assert all("--skip-unknown" in one.next_step for one in beside.errors)
     assert all("what it changes, or in another file of its kustomization:" in one.message for one in found.errors)
     left_out = load(["-"], stdin=io.StringIO(text.replace("IMAGE", "")), skip_unknown=True)
     assert left_out.ok
@@ -193,27 +196,30 @@ def test_a_list_with_an_object_beside_what_looks_like_a_patch_is_read() -> None:
     assert [one.message.startswith("ignored: JSON patches") for one in found.problems] == [True]
 
 
-@pytest.mark.parametrize(
-    ("text", "elsewhere"),
-    [
-        ("- {op: add, path: /spec/replicas, value: 2}\n", True),
-        (PATCH.replace("KIND", "Deployment").replace("IMAGE", "").replace("SELECTOR", SELECTOR), True),
-        ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '*'}\nspec: {}\n", True),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {a: b}}\n", True),
-        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [x]\n", False),
-        ("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [x]\n", True),
-    ],
-)
-def test_the_command_names_the_folder_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, elsewhere: bool
-) -> None:
+def test_the_command_of_a_kustomization_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "overlays" / "my prod"
     folder.mkdir(parents=True)
+    text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [x]\n"
     (folder / "change.yaml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    (told,) = {one.block.partition("`kubectl kustomize")[2] for one in load(["overlays/my prod/change.yaml"]).problems}
-    assert told.startswith(" 'overlays/my prod' | foreslice plan -f -`")
-    assert ("(if the overlay that uses it is in another folder, with that)" in told) is elsewhere
+    (problem,) = load(["overlays/my prod/change.yaml"]).problems
+    assert problem.block.endswith("`kubectl kustomize 'overlays/my prod' | foreslice plan -f -`")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- {op: add, path: /spec/replicas, value: 2}\n",
+        PATCH.replace("KIND", "Deployment").replace("IMAGE", "").replace("SELECTOR", SELECTOR),
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '*'}\nspec: {}\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {a: b}}\n",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [x]\n",
+    ],
+)
+def test_a_patch_is_rendered_in_the_folder_of_its_kustomization(text: str) -> None:
+    (problem,) = loaded(text).problems
+    assert "`kubectl kustomize DIR | foreslice plan -f -`" in problem.block
+    assert "DIR is the folder with the kustomization.yaml that uses it" in problem.block
 
 
 def test_a_kustomization_without_a_kind_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
