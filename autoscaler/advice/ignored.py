@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Final
 
+from autoscaler.lint.pods.gpu_shares import whole_instead
 from autoscaler.model.capacity import KNOWN_SCHEDULERS, CapacityPool, PodScope
 from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.pod import Pod
@@ -109,12 +110,13 @@ def as_if_served(
     """None where that would say nothing more; `beside` are keys of pods that are not asked about.
 
     Only pods of another scheduler, and those that ask for what device plugins hand out: for others the scope is all.
+    Those that ask for parts of GPUs are planned with whole ones.
     """
     asked = {entry.pod for entry in plan.outside if entry.pod not in beside and _has_more_to_it(entry)}
     if not asked:
         return None
     ignored = {entry.pod for entry in plan.outside}
-    pods = tuple(pod for pod in snapshot.pods if pod.bound or pod.key in ignored)
+    pods = tuple(whole_instead(pod)[0] for pod in snapshot.pods if pod.bound or pod.key in ignored)
     schedulers = frozenset(pod.scheduler_name for pod in pods)
     pools = tuple(_serving(pool, schedulers) for pool in pools_of(snapshot))
     served = replace(snapshot, pods=pods, pools=pools)
@@ -131,7 +133,8 @@ def _has_more_to_it(entry: LeftOut) -> bool:
         return Code.OTHER_SCHEDULER in codes
     detail = codes[Code.OUT_OF_SCOPE].detail
     asked = () if "clouds" in detail else detail.get("resources", ())
-    return isinstance(asked, tuple) and bool(asked) and ("by" in detail or all(map(is_plugin_resource, asked)))
+    served = not detail.keys().isdisjoint(("by", "shares"))
+    return isinstance(asked, tuple) and bool(asked) and (served or all(map(is_plugin_resource, asked)))
 
 
 def _serving(pool: CapacityPool, schedulers: frozenset[str]) -> CapacityPool:

@@ -179,9 +179,12 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "docs/examples/mig-parts.yaml",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
+        "asks for {resources}, by which {shares} hands out parts of a GPU, and no node of a plan runs it "
+        "(--strict counts it as not placed)",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "
-        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; otherwise only existing "
-        "nodes have them (--strict counts it as not placed)",
+        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; if they are parts of an "
+        "NVIDIA GPU, request nvidia.com/gpu; otherwise only existing nodes have them: give these with -f (`kubectl get "
+        "nodes -o yaml`) to see whether it fits (--strict counts it as not placed)",
         "asks for a TPU slice of {formed}, which GKE's slice controller forms from existing node pools: no plan "
         "launches one",
         "asks KAI Scheduler for a part of a GPU by annotation {part}, which is not a resource: nothing is bought for "

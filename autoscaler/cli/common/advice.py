@@ -16,7 +16,7 @@ from autoscaler.report.words import few
 
 _BOUGHT = re.compile(r"× (\S+)")  # the type of the machines that a change buys
 _MOST = 3  # workloads; `explain` answers for every pod
-_THEN = 6  # plans for ignored pods, beside those that were spent before
+_THEN = 12  # plans for ignored pods, beside those that were spent before
 
 
 def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
@@ -98,9 +98,17 @@ def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
     for (verdict, *rest), pods in list(groups.items())[:_MOST]:
         step = next((f"  smallest change then: {steps[pod]}" for pod in pods if pod in steps), "")
         why = [f"  {line.replace('·', pods[0])}" for line in rest]
-        for line in (f"{few(pods)}: {verdict}", *why, *([step] if step else [])):
+        for line in (f"{few(pods)}{_as_whole(found, pods[0])}: {verdict}", *why, *([step] if step else [])):
             for part in folded(line, WIDTH):
                 click.echo(part)
+
+
+def _as_whole(found: Decided, key: str) -> str:
+    """The whole GPUs with which a pod that asks for parts of GPUs was planned; "" for others."""
+    from autoscaler.lint.pods.gpu_shares import whole_instead
+
+    asked = next(whole_instead(pod)[1] for pod in found.snapshot.pods if pod.key == key)
+    return f" (with {asked}, for whole GPUs)" if asked else ""
 
 
 def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:

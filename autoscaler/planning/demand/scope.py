@@ -16,7 +16,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, replace
-from instance_catalog.drivers.device_plugins import retired
+from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
@@ -134,6 +134,8 @@ def _scope_refusal(
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
         if plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
+        if shared := next(filter(None, map(shared_gpu_resources().get, plugins)), ""):
+            named["shares"] = shared
         if ended := next((found for found in map(retired, plugins) if found), None):
             named |= {"ended": ended.ended, "now": ended.now, "resources": tuple(filter(retired, plugins))}
         if not plugins and _on_any_node(pod):

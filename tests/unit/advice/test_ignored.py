@@ -13,7 +13,7 @@ from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, NOW, claim, plan, pod, snapshot
+from tests.builders import CATALOG, GPU, NOW, claim, plan, pod, snapshot
 
 ELSEWHERE = FrozenMap({"team": "mars"})
 
@@ -130,3 +130,13 @@ def test_pods_that_pools_serve_keep_their_places() -> None:
     found = on_existing_nodes(made, state, CATALOG)
     assert [placed.pod for placed in found.placements] == ["default/p"]
     assert [entry.pod for entry in found.outside] == ["default/q"]
+
+
+def test_a_pod_that_asks_for_parts_of_gpus_is_planned_with_whole_ones() -> None:
+    """What keeps it from a node beside the parts is told with them, and not only in the next plan."""
+    part = Container("main", FrozenMap({"nvidia.com/gpu.shared": Quantity.of(1)}))
+    state = snapshot([replace(pod("p", node_selector=ELSEWHERE), containers=(part,))])
+    served = replace(state, classes=(replace(GPU, extended_resource_name="nvidia.com/gpu"),))
+    found = as_if_served(plan(state), served, CATALOG, Policy(), NOW)
+    assert found is not None
+    assert {miss.reason.code for miss in found.staying[0].near_misses} == {Code.NODE_SELECTOR_MISMATCH}

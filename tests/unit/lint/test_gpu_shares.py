@@ -30,6 +30,7 @@ def asking(**amounts: int) -> Pod:
         (asking(gpu=2, memory=3000, cpu=1), asking(gpu=2, cpu=1), f"{GPU} alone"),
         (asking(shared=3, cpu=1), asking(gpu=3, cpu=1), f"{GPU} 3"),
         (asking(slices=2, shared=0), asking(gpu=2), f"{GPU} 2"),
+        (asking(**{"nvshare.com/gpu": 1}), asking(gpu=1), f"{GPU} 1"),
         (asking(memory=3000), asking(memory=3000), ""),  # HAMi adds a number of GPUs that only its own settings have
     ],
 )

@@ -91,7 +91,7 @@ def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there() -> None:
     (entry,) = plan(snapshot([replace(pod("p"), containers=(wants,))])).outside
     said = text_of(entry.reasons[0])
     assert "if a DRA driver serves such devices, use a claim" in said
-    assert "otherwise only existing nodes have them (--strict counts it as not placed)" in said
+    assert "otherwise only existing nodes have them: give these with -f" in said
 
 
 def test_a_pod_to_which_something_unread_may_add_a_device_is_not_called_ordinary() -> None:
