@@ -72,7 +72,6 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     )
     yield from _of_first(snapshot, asked_of_hami, hami_told)
     yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
-    yield from _parts_of_gpus(snapshot)
     yield from device_advice(snapshot, catalog, plan)
     there = known_nodes(snapshot)
     yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
@@ -91,7 +90,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
 
 def device_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
     """Devices that pods request and that no machine has, or none has so many, or, in a `plan`, that work on no new
-    machine: nothing else about the pods changes that."""
+    machine, and parts of GPUs: nothing else about the pods changes that."""
+    yield from _parts_of_gpus(snapshot)
     every = [*_waiting(snapshot), *((f"DaemonSet {one.key}", one.pod) for one in snapshot.daemon_sets)]
     yield from _about_first(every, _ended, _retired)
     having = cache(partial(machines_having, catalog=catalog))

@@ -42,10 +42,8 @@ _KSERVE: Final = (
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
 _MOST_ASKED: Final = 3
 _DEEPEST: Final = 40  # pod templates stand some ten levels deep; JSON may nest as deep as Python's stack
-_MADE: Final = (
-    "give what its controller makes (kubectl get pods -o yaml) or, before it runs, a Deployment whose pods ask for the "
-    "same"
-)
+A_DEPLOYMENT: Final = " or, before it runs, a Deployment whose pods ask for the same"
+_MADE: Final = f"give what its controller makes (kubectl get pods -o yaml){A_DEPLOYMENT}"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = "JSON patches, which change an object of another file; give what Kustomize makes of it: "
@@ -255,19 +253,19 @@ def _write(kind: Kind, value: object, more: str = "") -> str:
 
 def _asking(value: object) -> str:
     """An addition to a message: the devices that an object of an unknown form asks for, wherever that stands in it."""
-    found = [f"{name}: {amount} ({path_text(path)})" for path, name, amount in _devices(value, ())]
+    found = [f"{name}: {amount} ({path_text(path)})" for path, name, amount in devices_in(value)]
     more = f" and {len(found) - _MOST_ASKED} more" if len(found) > _MOST_ASKED else ""
     return f"; it asks for {', '.join(found[:_MOST_ASKED])}{more}" if found else ""
 
 
-def _devices(value: object, path: Path) -> Iterator[tuple[Path, str, object]]:
+def devices_in(value: object, path: Path = ()) -> Iterator[tuple[Path, str, object]]:
     """Extended resources in the limits of any part of a value."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
         if key == "limits" and isinstance(part, dict):
             yield from ((path, name, amount) for name, amount in part.items() if "/" in name)
         elif len(path) < _DEEPEST:
-            yield from _devices(part, (*path, key))
+            yield from devices_in(part, (*path, key))
 
 
 def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], str, str]:

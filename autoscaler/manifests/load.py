@@ -44,7 +44,8 @@ class Loaded:
     """`snapshot` may only be planned for when `ok`. `documents` are all objects that were read, in the files' order.
 
     `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them. `skipped` names
-    the objects that stop a plan without --skip-unknown: they may make pods.
+    the objects that stop a plan without --skip-unknown: they may make pods. `refused` are documents that are not read,
+    with an error.
     """
 
     snapshot: Snapshot
@@ -54,6 +55,7 @@ class Loaded:
     overlays: tuple[Document, ...] = ()
     node_templates: tuple[Document, ...] = ()
     skipped: tuple[str, ...] = ()
+    refused: tuple[Document, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -113,6 +115,13 @@ class _Skipped:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A document that is not read, with an error of its kind, its version, or as a patch."""
+
+    document: Document
+
+
 def load(
     paths: Sequence[str],
     *,
@@ -161,6 +170,7 @@ def load(
         overlays=tuple(manifests.overlays),
         node_templates=tuple(manifests.node_templates),
         skipped=tuple(found.name for found in classified if isinstance(found, _Skipped)),
+        refused=tuple(found.document for found in classified if isinstance(found, _Refused)),
     )
 
 
@@ -196,7 +206,7 @@ def _too_many_pods() -> Diagnostic:
 
 def _classified(
     read: Sequence[Document | EmptyList | Diagnostic], *, skip_unknown: bool
-) -> Iterator[_Object | _Skipped | Diagnostic]:
+) -> Iterator[_Object | _Skipped | _Refused | Diagnostic]:
     """All objects of known kinds; problems for everything else."""
     parameters = parameters_of(document.value for document in read if isinstance(document, Document))
     for found in read:
@@ -214,10 +224,14 @@ def _classified(
                 if skip_unknown:
                     yield _Skipped(document.name)
                     patched = replace(patched, severity=Severity.WARNING)
+                else:
+                    yield _Refused(document)
                 yield document.located(patched)
             elif kind is None:
                 yield from (document.located(problem) for problem in problems)
-                if skip_unknown and not problems.errors and _is_refused(document, parameters):
+                if problems.errors:
+                    yield _Refused(document)
+                elif skip_unknown and _is_refused(document, parameters):
                     yield _Skipped(document.name)
             else:
                 yield _Object(document, kind, problems)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from autoscaler.advice.ignored import on_existing_nodes
+from autoscaler.cli.common.beside_errors import beside_errors, without_deployments
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.where import Asked
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
-from autoscaler.kube.fields import Fields
-from autoscaler.lint.other_systems import device_advice
-from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.planning.demand.implied_machines import implied_reason, with_implied_selectors
@@ -77,23 +75,17 @@ def read_manifests(
     """
     loaded = parsed_manifests(paths, version, directories, strict=strict, skip_unknown=skip_unknown)
     folder, name = known_as
+    more: list[Diagnostic] = []
+    if not loaded.ok:
+        more = list(beside_errors(loaded, catalog_of(loaded, directories, now_of(loaded))))
+        loaded = replace(loaded, problems=tuple(without_deployments(loaded.problems, more)))
     problems = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
-        more = "".join(f"\nwarning: {one.block}" for one in _beside_errors(loaded, directories))
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}{more}")
+        told = "".join(f"\nwarning: {one.block}" for one in more)
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}{told}")
     if loaded.problems:
         click.echo(problems, err=True)
     return loaded
-
-
-def _beside_errors(loaded: Loaded, directories: Sequence[Path]) -> Iterator[Diagnostic]:
-    """The devices that no machine has, for pods with errors: who corrects these shall not meet that only afterwards.
-
-    Nothing where another object has errors, which might be a node or a DeviceClass with the devices.
-    """
-    of_pods = {one.name for one in loaded.documents if any(pods_in(Fields(one.value)))}
-    if all(problem.subject in of_pods for problem in loaded.errors):
-        yield from device_advice(loaded.snapshot, catalog_of(loaded, directories, now_of(loaded)))
 
 
 def problems_text(loaded: Loaded) -> str:

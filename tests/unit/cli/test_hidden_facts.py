@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from autoscaler.cli.plan import plan
@@ -27,3 +28,48 @@ def test_a_pod_that_asks_for_a_part_of_a_gpu_learns_what_else_keeps_it_from_node
     assert "default/p (with nvidia.com/gpu 1, for whole GPUs): does-not-fit" in said
     assert "node selector wants team=mars, nvidia.com/cuda.runtime-version.full=12.1" in said
     assert "smallest change then: (1) create a CapacityPool" in said
+
+
+BOOSTER = """apiVersion: workload.serving.volcano.sh/v1alpha1
+kind: ModelBooster
+metadata: {name: m, namespace: dev}
+spec: {backend: {workers: [{resources: {limits: {RESOURCE: 4}}}, {resources: {limits: {RESOURCE: 4}}}]}}
+"""
+OLD = """apiVersion: apps/v1beta1
+kind: StatefulSet
+metadata: {name: s}
+spec:
+  template:
+    metadata: {labels: {app: s}}
+    spec: {containers: [{name: main, image: i, resources: {limits: {RESOURCE: 2}}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "resource", "told"),
+    [
+        (
+            BOOSTER,
+            "huawei.com/ascend-1980",
+            "ModelBooster dev/m: asks for huawei.com/ascend-1980, and no instance type",
+        ),
+        (BOOSTER, "vke.volcengine.com/rdma", "ModelBooster dev/m: asks for vke.volcengine.com/rdma, which only nodes"),
+        (BOOSTER, "google.com/tpu", "ModelBooster dev/m: asks for google.com/tpu, which device plugins hand out"),
+        (BOOSTER, "nvidia.com/gpu", ""),
+        (OLD, "aliyun.com/gpu-mem", "StatefulSet s: asks for aliyun.com/gpu-mem, with which Alibaba Cloud's gpushare"),
+        (OLD, "nvidia.com/gpu", ""),
+    ],
+)
+def test_devices_of_refused_objects_are_told(tmp_path: Path, text: str, resource: str, told: str) -> None:
+    error = str(planned(tmp_path, text.replace("RESOURCE", resource)).exception)
+    assert ("warning: " in error) is bool(told)
+    assert told in error
+    assert ("a Deployment whose pods ask for the same" in error) is (text == BOOSTER and not told)
+
+
+def test_pods_with_placeholders_learn_that_they_need_a_pool_of_another_scope(tmp_path: Path) -> None:
+    text = POD.replace("RESOURCE", "google.com/tpu").replace("spec:", "spec:\n  serviceAccountName: <your-account>")
+    error = str(planned(tmp_path, text).exception)
+    assert "it looks like a placeholder" in error
+    assert "Pod default/p: asks for google.com/tpu, which device plugins hand out" in error
+    assert "set spec.scope.pods: All in a CapacityPool" in error

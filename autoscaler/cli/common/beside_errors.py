@@ -1,0 +1,91 @@
+"""What decides about the pods of manifests with errors, whatever these errors are: who corrects them shall not meet it
+only afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header
+from autoscaler.lint.advice import surprise
+from autoscaler.lint.other_systems import device_advice
+from autoscaler.manifests.checks.pod_templates import pods_in
+from autoscaler.manifests.classify import A_DEPLOYMENT, devices_in
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.kinds import MAKES_PODS
+from autoscaler.manifests.load import Loaded
+from autoscaler.model.pod import Container, Pod
+from autoscaler.model.reason import Code, Subject
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import pending
+from autoscaler.planning.demand.scope import Scopes, served_resources
+from autoscaler.planning.outside_pools import without_machines
+from autoscaler.report.reasons import text_of
+from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Diagnostic, Path, and_more
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
+from instance_catalog.types.catalog import Catalog
+
+
+def beside_errors(loaded: Loaded, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Warnings about devices that no machine has, and about pods that no pool serves.
+
+    Nothing where an object has errors that might be a node or a DeviceClass with the devices.
+    """
+    of_pods = {one.name for one in loaded.documents if any(pods_in(Fields(one.value)))}
+    asked = {one.name: tuple(_pods_of(one)) for one in loaded.refused if one.name not in of_pods}
+    of_pods |= {one.name for one in loaded.refused if asked.get(one.name) or _makes_pods(one)}
+    if any(problem.subject not in of_pods for problem in loaded.errors):
+        return
+    named = {f"Pod {pod.key}": subject for subject, pods in asked.items() for pod in pods}
+    more = tuple(pod for pods in asked.values() for pod in pods)
+    state = replace(loaded.snapshot, pods=(*loaded.snapshot.pods, *more))
+    for found in (*device_advice(state, catalog), *_out_of_scope(state, catalog)):
+        yield replace(found, subject=named[found.subject], path=()) if found.subject in named else found
+
+
+def without_deployments(problems: Iterable[Diagnostic], told: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The problems; for objects whose devices are `told` about, without the step to write a Deployment, which would ask
+    for the same devices."""
+    subjects = {one.subject for one in told}
+    for one in problems:
+        step = one.next_step.replace(A_DEPLOYMENT, "") if one.subject in subjects else one.next_step
+        yield replace(one, next_step=step)
+
+
+def _makes_pods(document: Document) -> bool:
+    version, kind = header(document.value)
+    return (version.rpartition("/")[0], kind) in MAKES_PODS
+
+
+def _pods_of(document: Document) -> Iterator[Pod]:
+    """One pod for each place of a refused object that asks for other devices."""
+    places: dict[Path, dict[str, Quantity]] = {}
+    for path, name, amount in devices_in(document.value):
+        try:
+            places.setdefault(path, {})[name] = Quantity.parse(str(amount))
+        except QuantityError:
+            continue
+    metadata = document.metadata
+    for number, requests in enumerate(dict.fromkeys(FrozenMap(found) for found in places.values())):
+        name = f"{metadata.name}-{number}-{document.line}"
+        yield Pod(metadata.namespace, name, containers=(Container("main", requests),), origin=document.origin)
+
+
+def _out_of_scope(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
+    """That the pods need a pool of another scope, at the first of them."""
+    served = served_resources(snapshot)
+    classes = {name: one for name, one in extended_resource_classes(snapshot.classes).items() if name in served}
+    outside = pending(snapshot, Scopes.of(snapshot, snapshot.pods, classes)).outside
+    found = [
+        (entry.pod, reason)
+        for entry in without_machines(outside, catalog, snapshot)
+        for reason in entry.reasons
+        if reason.code is Code.OUT_OF_SCOPE and "by" in reason.detail
+    ]
+    if found:
+        pod, reason = found[0]
+        message, _, step = text_of(replace(reason, subject=Subject())).partition(": ")
+        yield surprise(f"Pod {pod}", (), f"{message}{and_more(found)}", step)
