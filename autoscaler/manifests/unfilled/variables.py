@@ -8,17 +8,23 @@ from typing import Final
 
 from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED
 from autoscaler.manifests.document import Document, Json
+from autoscaler.manifests.unfilled.places import (
+    OF_PROGRAMS,
+    VARIABLE,
+    Find,
+    names_like,
+    placeholders,
+    places,
+    variables,
+)
 from autoscaler.manifests.unfilled.templates import BRACES, LIKE_A_VARIABLE, LOOKS_LIKE, rendering, substituting
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 
 _SHOWN: Final = 8
-_VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _CLOSED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")  # a message may cut off a name without braces
 _VALUE: Final = re.compile(r"^[\s-]*(?:[\w./-]+:(?=\s))?")  # what stands before it on a line
 _QUOTED: Final = re.compile(r"'[^']+'")
-# Fields whose text a shell, a program or a driver reads, with variables of its own or without effect on a plan.
-_OF_PROGRAMS: Final = frozenset({"command", "args", "data", "env", "script", "stringData", "volumeAttributes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +40,21 @@ def grouped(problems: Sequence[Diagnostic], documents: Iterable[Document]) -> It
     these, or else the first warning. `documents` are those that a plan is made of. What else is wrong with a field that
     waits is left out: it will have another value."""
     found: dict[_Group, list[Diagnostic]] = {}
-    places = set[tuple[object, ...]]()
+    met = set[tuple[object, ...]]()
     for problem in problems:
         place = (problem.file, problem.line, problem.path or problem)
-        if place not in places and (group := _group(problem)):
-            places.add(place)
+        if place not in met and (group := _group(problem)):
+            met.add(place)
             found.setdefault(group, []).append(problem)
-    files = {group.file for group in found if group.kind == "variable"}
-    names = _names([one for one in documents if one.file in files])
+    files = {group.file for group in found}
+    given = [one for one in documents if one.file in files]
+    names = _names(given)
     leading = {_leading(members): (group, members) for group, members in found.items()}
     for problem in problems:
         if problem in leading:
             group, of_group = leading[problem]
-            yield _for_all(problem, group, of_group, names.get(group.file, ()))
-        elif (problem.file, problem.line, problem.path or problem) not in places:
+            yield _for_all(problem, group, of_group, names.get(group.file, ()), given)
+        elif (problem.file, problem.line, problem.path or problem) not in met:
             yield problem
 
 
@@ -73,7 +80,13 @@ def _to_render(step: str, file: str) -> _Group:
     return _Group(step, "" if "helm template" in step and " CHART " not in step else file)
 
 
-def _for_all(lead: Diagnostic, group: _Group, members: Sequence[Diagnostic], names: Sequence[str]) -> Diagnostic:
+def _for_all(
+    lead: Diagnostic,
+    group: _Group,
+    members: Sequence[Diagnostic],
+    names: Sequence[str],
+    documents: Sequence[Document],
+) -> Diagnostic:
     """The problem that stands for all of its group."""
     step = lead.next_step
     if group.kind.startswith(LOOKS_LIKE):
@@ -83,8 +96,26 @@ def _for_all(lead: Diagnostic, group: _Group, members: Sequence[Diagnostic], nam
         step = substituting(known, group.file) if known else step
         step += f"; {PLACEHOLDER}" if any(PLACEHOLDER in one.next_step for one in members) else ""
     others = [one for one in members if one is not lead]
-    more = f"; {_others(others, lead, group)}" if others else ""
+    in_file = [one for one in documents if one.file == group.file]
+    by_tool = group.kind.startswith(LOOKS_LIKE) or lead.severity is not Severity.ERROR
+    further = [] if by_tool else _further(lead, others, group, in_file)
+    more = f"; {_others(others, lead, group, further)}" if others or further else ""
     return replace(lead, message=lead.message + more, next_step=step)
+
+
+def _further(
+    lead: Diagnostic, others: Sequence[Diagnostic], group: _Group, documents: Sequence[Document]
+) -> list[tuple[int, str]]:
+    """The places that no problem is about: what programs read, and equal images of other pods."""
+    known = [text[1:-1] for one in (lead, *others) for text in _QUOTED.findall(one.message)]
+    if group.kind == "placeholder":
+        find: Find = placeholders
+    elif group.kind == "name":
+        find = names_like(known)
+    else:
+        find = variables(list(dict.fromkeys(name for one in documents for name in variables_of(one.value))))
+    lines = {one.line for one in (lead, *others)}
+    return [(line, text) for line, text in places(documents, find) if line not in lines]
 
 
 def _known(members: Sequence[Diagnostic], names: Sequence[str]) -> list[str]:
@@ -96,17 +127,20 @@ def _known(members: Sequence[Diagnostic], names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found or [name for one in members for name in _CLOSED.findall(one.message)]))
 
 
-def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group) -> str:
+def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group, further: Sequence[tuple[int, str]]) -> str:
     """The other places: their lines, and their values where these have to be written one by one."""
-    has = "place has" if len(others) == 1 else "places have"
+    count = len(others) + len(further)
+    has = "place has" if count == 1 else "places have"
     files = {one.file for one in others}
-    if files != {lead.file}:
+    if files - {lead.file}:
         return f"{len(others)} more {has} to be filled in, in {len(files)} file{'s' * (len(files) != 1)}"
     values = group.kind in ("placeholder", "name")
-    places = list(dict.fromkeys(_place(one) if values else str(one.line) for one in others))
-    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-    lines = "" if values else "line " if len(places) == 1 else "lines "
-    return f"{len(others)} more {has} to be filled in: {lines}{', '.join(places[:_SHOWN])}{more}"
+    told = [(one.line, _place(one) if values else str(one.line)) for one in others]
+    told += [(line, f"'{text}' in line {line}" if values else str(line)) for line, text in further]
+    shown = list(dict.fromkeys(text for _, text in sorted(told, key=lambda place: place[0])))
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    lines = "" if values else "line " if len(shown) == 1 else "lines "
+    return f"{count} more {has} to be filled in: {lines}{', '.join(shown[:_SHOWN])}{more}"
 
 
 def _place(one: Diagnostic) -> str:
@@ -123,7 +157,7 @@ def _names(documents: Iterable[Document]) -> dict[str, list[str]]:
 
 
 def _plain(step: str) -> list[str]:
-    return [found[1] or found[2] for found in _VARIABLE.finditer(step)]
+    return [found[1] or found[2] for found in VARIABLE.finditer(step)]
 
 
 def variables_of_text(text: str) -> Iterator[str]:
@@ -137,10 +171,10 @@ def variables_of(value: Json) -> Iterator[str]:
     if isinstance(value, dict):
         for key, part in value.items():
             yield from variables_of(key)
-            if key not in _OF_PROGRAMS:
+            if key not in OF_PROGRAMS:
                 yield from variables_of(part)
     elif isinstance(value, list):
         for one in value:
             yield from variables_of(one)
     elif isinstance(value, str) and not re.search(r"\s", value):
-        yield from (found[1] or found[2] for found in _VARIABLE.finditer(value))
+        yield from (found[1] or found[2] for found in VARIABLE.finditer(value))

@@ -156,3 +156,43 @@ def test_a_variable_in_braces_breaks_the_document(value: str) -> None:
         f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - resources:\n      limits: {value}\n"
     ).problems
     assert "variable" in found.next_step
+
+
+FILLED = """apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  serviceAccountName: ACCOUNT
+  containers:
+  - name: a
+    image: i
+    env: [{name: A, value: "MODEL"}, {name: NVIDIA_VISIBLE_DEVICES, value: ALL_GPUS}]
+    args: ["serve --model=TEXT a <b> c"]
+  volumes:
+  - name: v
+    csi: {driver: d, volumeAttributes: {bucketName: "BUCKET"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("account", "model", "text", "bucket", "told"),
+    [
+        (
+            *("<your-account>", "<model>", "<your-model>", "<b>"),
+            "3 more places have to be filled in: '<model>' in line 9, '<your-model>' in line 10, '<b>' in line 13",
+        ),
+        (
+            *("V_KSA", "V_MODEL", "V_PATH", "V_BUCKET"),
+            "2 more places have to be filled in: 'V_MODEL' in line 9, 'V_BUCKET' in line 13",
+        ),
+        (*("${ksa}", "${model}", "${model}", "${bucket}"), "1 more place has to be filled in: line 13"),
+    ],
+)
+def test_every_place_is_counted(account: str, model: str, text: str, bucket: str, told: str) -> None:
+    values = {"ACCOUNT": account, "MODEL": model, "TEXT": text, "BUCKET": bucket}
+    given = FILLED
+    for name, value in values.items():
+        given = given.replace(name, value, 1)
+    (found,) = loaded(given).errors
+    assert found.message.endswith(f"; {told}")
+    assert ("ksa= bucket= envsubst" in found.next_step) is (account == "${ksa}")
