@@ -27,6 +27,7 @@ from autoscaler.lint.pods.card_names import (
     products_named,
 )
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
+from autoscaler.lint.pods.mig_parts import product_of_parts
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -199,6 +200,17 @@ def nearest_models(asked: Situation) -> Iterator[Change]:
 def renamed_models(asked: Situation) -> Iterator[Change]:
     """For each label by which the pod selects such an accelerator: foreslice.dev/accelerator instead."""
     yield from _renamed(asked, accelerators_named, ChangeKind.REWRITE_LABEL)
+
+
+def models_of_parts(asked: Situation) -> Iterator[Change]:
+    """For the product of MIG parts that the pod selects: foreslice.dev/accelerator, which nodes with claimed parts have
+    as well."""
+    yield from _renamed(asked, _of_parts, ChangeKind.REWRITE_LABEL)
+
+
+def _of_parts(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    product = product_of_parts(value) if key == labels.NVIDIA_GPU_PRODUCT else ""
+    return accelerators_named(key, product, catalog) if product else ()
 
 
 def _renamed(

@@ -11,6 +11,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
 from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.lint.pods.gpu_shares import memory_shared, shared_resource, whole_instead
+from autoscaler.lint.pods.mig_parts import part_selected
 from autoscaler.lint.pods.one_node import known_nodes, one_node
 from autoscaler.lint.pods.other_cards import least_memory
 from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
@@ -203,6 +204,8 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking = {key for key in MODEL_KEYS if unknown_accelerator(asked.pod, key, asked.catalog, asked.snapshot)}
     lacking |= TYPE_KEYS if unknown_type(asked.pod, asked.catalog) or types_of_images(asked.pod) else set()
     lacking |= keys_of_models(asked.pod, asked.catalog)
+    # These name parts of GPUs, which claims can name as well.
+    lacking |= {labels.NVIDIA_MIG_CONFIG, labels.NVIDIA_GPU_PRODUCT} if part_selected(asked.pod) else set()
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
     lacking |= {labels.CLOUD} if clouds_of_volumes((asked.pod,), asked.snapshot) else set()  # no other mounts these
     lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one

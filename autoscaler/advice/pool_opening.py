@@ -10,7 +10,15 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject
-from autoscaler.advice.named_models import MACHINE_KEYS, OWN_DOMAINS, has_nearest, is_read, lacking_label, machine_meant
+from autoscaler.advice.named_models import (
+    MACHINE_KEYS,
+    OWN_DOMAINS,
+    has_nearest,
+    is_read,
+    lacking_label,
+    machine_meant,
+    models_of_parts,
+)
 from autoscaler.advice.pod_changes import leaving_others, tolerating_cloud
 from autoscaler.advice.pool_changes import (
     add_scheduler,
@@ -24,7 +32,7 @@ from autoscaler.advice.pool_changes import (
 from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.cloud_terms import cloud_named
-from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
+from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources, naming_parts
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
@@ -167,19 +175,22 @@ def claimed_parts(asked: Situation) -> Iterator[Change]:
     """Claims of MIG parts for pods that ask the device plugin for them, which divides no GPU itself; by pool with the
     labels, volumes and drivers that they then need."""
     served = served_resources(asked.snapshot)
-    wanted = mig_resources(asked.pod, served)
+    named = naming_parts(asked.pod)
+    wanted = mig_resources(named, served)
     if not wanted or all(one.name != MIG_CLASS for one in asked.snapshot.classes):
         return
     devices = tuple(f"{count} with {mig_condition(name)}" for name, count in wanted.items())
     edit = partial(_with_claims, keys=asked.keys, served=served)
-    facts: dict[str, Fact] = {"devices": devices, "device_class": MIG_CLASS, "resources": tuple(wanted)}
+    there = mig_resources(asked.pod, served)
+    resources = tuple(dict.fromkeys(name if name in there else WHOLE for name in wanted))
+    facts: dict[str, Fact] = {"devices": devices, "device_class": MIG_CLASS, "resources": resources}
     claimed = Change.of(ChangeKind.CLAIM_PARTS, asked.subject, edit, **facts)
     volumes = tuple(missing_volumes(asked))
     for pool in asked.pools:
         scheduled = asked.pod.scheduler_name in pool.scope.schedulers
         serving = () if scheduled else (add_scheduler(asked, pool),)
         labelling = tuple(add_labels(asked, pool)) or tuple(leaving_others(asked))
-        whole = Change.together(claimed, *serving, *labelling, *volumes)
+        whole = Change.together(claimed, *serving, *models_of_parts(asked), *labelling, *volumes)
         if pool.implicit or any("mig" in text for text in pool.drivers):
             yield whole
         for drivers in _dividing(pool, wanted):
@@ -188,8 +199,8 @@ def claimed_parts(asked: Situation) -> Iterator[Change]:
 
 
 def _with_claims(snapshot: Snapshot, keys: frozenset[str], served: frozenset[str]) -> Snapshot:
-    asking = (pod for pod in snapshot.pods if pod.key in keys and mig_resources(pod, served))
-    changed = {pod.key: claiming_parts(pod, served) for pod in asking}
+    named = (naming_parts(pod) for pod in snapshot.pods if pod.key in keys)
+    changed = {pod.key: claiming_parts(pod, served) for pod in named if mig_resources(pod, served)}
     claims = {claim.key: claim for _, claim in changed.values()}
     pods = tuple(changed[pod.key][0] if pod.key in changed else pod for pod in snapshot.pods)
     return replace(snapshot, pods=pods, claims=snapshot.claims.with_items(claims))

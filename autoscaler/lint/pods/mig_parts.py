@@ -10,9 +10,51 @@ from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import MIG_CLASS, mig_condition, mig_profile
 
 _ENTRY: Final = "mig-parts"  # of spec.resourceClaims
+WHOLE: Final = "nvidia.com/gpu"
+_PART: Final = "nvidia.com/mig-"
+# With MIG strategy "single" the device plugin counts parts as whole GPUs, and GPU feature discovery adds the profile to
+# the product: NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery (NVIDIA-A100-SXM4-40GB-MIG-1g.5gb).
+_OF_PARTS: Final = "-MIG-"
+_LAYOUT: Final = "all-"  # of nvidia-mig-parted: all-1g.5gb divides each GPU into parts of one profile
+
+
+def part_selected(pod: Pod) -> str:
+    """The resource that names the MIG parts which nvidia.com/gpu counts on the nodes that the pod selects, by their
+    layout or their product; "" if it selects no such nodes."""
+    layouts = [v for values in pod.required_values({labels.NVIDIA_MIG_CONFIG}) for v in values]
+    profiles = {value.removeprefix(_LAYOUT) for value in layouts if value.startswith(_LAYOUT)}
+    products = [v for values in pod.required_values({labels.NVIDIA_GPU_PRODUCT}) for v in values]
+    profiles |= {value.partition(_OF_PARTS)[2] for value in products}
+    named = {f"{_PART}{profile}" for profile in profiles}
+    return named.pop() if len(named) == 1 and all(map(mig_profile, named)) else ""
+
+
+def product_of_parts(value: str) -> str:
+    """The product whose parts such a value of nvidia.com/gpu.product names; "" for one of whole GPUs."""
+    product, mark, _ = value.partition(_OF_PARTS)
+    return product if mark else ""
+
+
+def naming_parts(pod: Pod) -> Pod:
+    """The pod with the resource of its MIG parts in the place of nvidia.com/gpu, if it selects nodes by these."""
+    part = part_selected(pod)
+    if not part:
+        return pod
+    containers, before = (_named(every, part) for every in (pod.containers, pod.init_containers))
+    return replace(pod, containers=containers, init_containers=before)
+
+
+def _named(containers: Iterable[Container], part: str) -> tuple[Container, ...]:
+    return tuple(
+        replace(one, requests=FrozenMap({part if n == WHOLE else n: amount for n, amount in one.requests.items()}))
+        if WHOLE in one.requests and part not in one.requests
+        else one
+        for one in containers
+    )
 
 
 def mig_resources(pod: Pod, served: Set[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from autoscaler.advice.advise import advise
-from autoscaler.lint.pods.mig_parts import claiming_parts, mig_resources
+from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources, naming_parts
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container, Pod
@@ -25,6 +25,8 @@ from tests.builders import NOW, pod, snapshot
 
 _DEVICES = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"
 MIG = DeviceClass("mig.nvidia.com", (Selector(_DEVICES),))
+_WHOLE = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+GPU = DeviceClass("gpu.nvidia.com", (Selector(_WHOLE),), extended_resource_name=WHOLE)
 _SHIPPED = load_catalog()
 A100 = Catalog.of([one for one in _SHIPPED if one.name.startswith("a2-highgpu-")], _SHIPPED.accelerators.values())
 SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
@@ -95,6 +97,38 @@ def test_the_product_that_the_pod_selects_besides_is_in_the_change(pools: Sequen
     assert CLAIM in found
     assert "require foreslice.dev/accelerator In [nvidia-a100-40gb] instead of nvidia.com/gpu.product" in found
     assert "→ 1 × a2-highgpu-1g" in found
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("nvidia.com/mig.config", "all-1g.5gb"), ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb")],
+)
+def test_nodes_whose_parts_count_as_whole_gpus_mean_parts(key: str, value: str) -> None:
+    (found,) = advice(asking(resource=WHOLE, node_selector=FrozenMap({key: value})), classes=(MIG, GPU))
+    assert f"{CLAIM} instead of requesting nvidia.com/gpu, as in" in found
+    assert "→ 1 × a2-highgpu-1g (on-demand), 3.67 $/h" in found
+    assert "drop" not in found
+    assert "names no GPU" not in found
+    product = "require foreslice.dev/accelerator In [nvidia-a100-40gb] instead of nvidia.com/gpu.product"
+    assert (product in found) == (key == "nvidia.com/gpu.product")
+
+
+@pytest.mark.parametrize("value", ["all-disabled", "all-balanced", "all-9g.5gb", "custom"])
+def test_layouts_without_one_known_profile_mean_no_parts(value: str) -> None:
+    selecting = asking(resource=WHOLE, node_selector=FrozenMap({"nvidia.com/mig.config": value}))
+    assert naming_parts(selecting) == selecting
+
+
+def test_products_of_whole_gpus_mean_no_parts() -> None:
+    selecting = asking(resource=WHOLE, node_selector=FrozenMap({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}))
+    assert naming_parts(selecting) == selecting
+
+
+def test_a_gpu_of_any_model_is_said_to_follow_from_the_label_that_is_dropped() -> None:
+    selecting = asking(resource=WHOLE, count=1, node_selector=FrozenMap({"nvidia.com/gpu.family": "none"}))
+    (found,) = advice(selecting, classes=(MIG, GPU))
+    assert "drop nodeSelector nvidia.com/gpu.family=none" in found
+    assert "; without it, the pod names no GPU model or memory" in found
 
 
 def test_what_else_the_pod_selects_is_in_the_change() -> None:
