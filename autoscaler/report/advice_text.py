@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.model_memory import TooSmall
-from autoscaler.advice.named_models import MACHINE_KEYS
 from autoscaler.advice.pod_changes import keys_dropped
 from autoscaler.advice.pool_changes import GIVING_LABELS
 from autoscaler.advice.trial import Advice, Result
@@ -285,8 +284,8 @@ def _unfit(result: Result) -> str:
 def _any_gpu(advice: Advice) -> str:
     """That the pods take any GPU, unless the labels of the pool or the size of its model say so already."""
     said = bool(advice.result.models or _guessed(advice))
-    about = any(str(key).startswith("nvidia.com/") or key in MACHINE_KEYS for key in keys_dropped(advice.change))
-    then = "without it, " if about else ""
+    dropped = len(keys_dropped(advice.change))  # they may have meant one
+    then = f"without {'it' if dropped == 1 else 'these labels'}, " if dropped else ""
     return f"; {then}the pod {advice.result.any_gpu}" if advice.result.any_gpu and not said else ""
 
 

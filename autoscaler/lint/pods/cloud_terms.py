@@ -22,6 +22,16 @@ _DOMAINS: Final = {
     # topology.nebius.com/tier-1: docs.nebius.com, kubernetes/gpu/topology-aware-scheduling
     "nebius.com": "Nebius",
     "digitalocean.com": "DigitalOcean",  # doks.digitalocean.com/gpu-brand, in public code of users alone
+    # node.k8s.ovh/type of nodes with GPUs: ovh/docs, managed_kubernetes/deploying-gpu-application
+    "k8s.ovh": "OVHcloud",
+    "linode.com": "Akamai (Linode)",  # lke.linode.com/pool-id, in public code of users alone
+    "scaleway.com": "Scaleway",  # k8s.scaleway.com/pool-name, in public code of users alone
+    "vultr.com": "Vultr",  # vke.vultr.com/node-pool, in public code of users alone
+    # kubernetes.civo.com/civo-node-pool: kubernetes/autoscaler, cluster-autoscaler/cloudprovider/civo
+    "civo.com": "Civo",
+    "exoscale.net": "Exoscale",  # node.exoscale.net/nodepool-id: kubernetes/autoscaler, …/cloudprovider/exoscale
+    # ibm-cloud.kubernetes.io/worker-pool-name: cloud.ibm.com/docs/containers, labels of worker nodes
+    "ibm-cloud.kubernetes.io": "IBM Cloud",
 }
 # CoreWeave's labels of GPUs, in a domain where NVIDIA publishes none: docs.coreweave.com, "Advanced Label
 # Selectors", and skypilot-org/skypilot, issue 5628, for the model (2026-11).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -60,7 +61,9 @@ def advice(
 
 
 def lines(given: Snapshot, **more: Any) -> list[str]:
-    return [line.partition("; the pod names no GPU")[0] for line in advice_lines(advice(given, **more))]
+    return [
+        re.split("; (?:without it, )?the pod names no GPU", line)[0] for line in advice_lines(advice(given, **more))
+    ]
 
 
 def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...] = (), **fields: Any) -> Snapshot:

@@ -38,6 +38,17 @@ def told(*pods: Pod, nodes: tuple[Node, ...] = ()) -> list[Diagnostic]:
         ("aliyun.com/gpu-core.percentage", "Alibaba Cloud"),
         ("aliyun.com/gpu-mem", ""),  # of a device plugin that runs on any cluster
         ("kubernetes.azure.com/accelerator", "Azure"),
+        ("node.k8s.ovh/type", "OVHcloud"),
+        ("doks.digitalocean.com/node-pool", "DigitalOcean"),
+        ("lke.linode.com/pool-id", "Akamai (Linode)"),
+        ("k8s.scaleway.com/pool-name", "Scaleway"),
+        ("vke.vultr.com/node-pool", "Vultr"),
+        ("kubernetes.civo.com/civo-node-pool", "Civo"),
+        ("node.exoscale.net/nodepool-id", "Exoscale"),
+        ("ibm-cloud.kubernetes.io/worker-pool-name", "IBM Cloud"),
+        ("node.alibabacloud.com/nodepool-id", "Alibaba Cloud"),
+        ("node.tke.cloud.tencent.com/machineset", "Tencent Cloud"),
+        ("node.kubernetes.io/instance-type", ""),
         ("huawei.com/Ascend910", ""),  # of a device plugin that runs wherever such NPUs are
         ("nvidia.com/gpu", ""),
         ("notaliyun.com/gpu", ""),
