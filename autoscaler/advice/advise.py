@@ -69,6 +69,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
@@ -86,6 +87,7 @@ _PREPARING = frozenset(
 )
 # Before these no node was tried.
 _OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS, ChangeKind.DESCRIBE_DRIVER})
+_COMPLETING = frozenset({ChangeKind.SELECT_HOLDING, ChangeKind.TOLERATE_CLOUD})  # follow from a result
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
 # … which is what reasons say of machines that fit …
@@ -148,8 +150,34 @@ def advise(
             break
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
-    complete = (refined(one, trials, budget) for one in found)
-    return tuple(replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in complete)
+    return tuple(_complete(one, trials, budget) for one in found)
+
+
+def _complete(found: Advice, trials: Replanner, budget: Budget) -> Advice:
+    best = refined(found, trials, budget)
+    return replace(best, change=where_tried(best.change, best.result.taints, trials.asked))
+
+
+def like_before(earlier: Change, trials: Replanner, budget: Budget) -> Advice | None:
+    """The change that places pods of another workload, made for these, which may select another value; None if they
+    have no such change, or it does not place them."""
+    own: dict[tuple[object, ...], Change] = {}
+    for change in chain.from_iterable(search(trials.asked) for search in (*_ALLOWING, *_REWORDING, *_GIVING_UP)):
+        for part in change.parts or (change,):
+            own.setdefault(_shape(part), part)
+    wanted = [_shape(part) for part in earlier.parts or (earlier,) if part.kind not in _COMPLETING]
+    if trials.asked.of_others or not wanted or not own.keys() >= {*wanted}:
+        return None
+    change = Change.together(*(own[shape] for shape in wanted))
+    result = trials.tried(change) if trials.tries(change) and budget.take() else None
+    return None if result is None else _complete(Advice(change, result), trials, budget)
+
+
+def _shape(part: Change) -> tuple[object, ...]:
+    """What is equal in changes of pods that differ in a value."""
+    kind, _, name = part.subject.partition(" ")
+    detail = {key: value for key, value in part.detail.items() if key not in ("value", "was")}
+    return part.kind, kind, name if kind in ("pool", "NodePool") else "", FrozenMap(detail)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:

@@ -31,10 +31,11 @@ from instance_catalog.types.instance_type import Accelerator
 
 _GPU_VENDORS: Final = ("NVIDIA", "AMD")
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
-# Each of whose pods has the whole model; services of KServe with several nodes for one are read as spread over them.
+# Each of whose pods has the whole model; services of KServe and graphs of Dynamo with several nodes for one are read as
+# spread over them.
 _ALONE: Final = (
     *("Deployment", "ReplicaSet", "ReplicationController", ""),
-    *("InferenceService", "LLMInferenceService"),
+    *("InferenceService", "LLMInferenceService", "DynamoGraphDeployment"),
 )
 _MOST_PODS: Final = 100  # of a plan that is made again
 # What a program has of each GPU before it loads a weight, at the least: measured were 256 MiB on an RTX 3090 (PyTorch
@@ -83,8 +84,9 @@ class Placed:
         return (self.container.model_billions or 0) * 1e9 * self.container.model_bits / 8
 
     def holds(self, card: Accelerator) -> bool:
-        """True if as many of these GPUs surely have no less memory than the weights."""
-        return self.weights <= self.gpus * (_memory(card) - _CONTEXT)
+        """True if the weights may have room on as many of these GPUs, in what a model server takes of their memory."""
+        share = _SHARE if self.container.serves_model else 1
+        return self.weights <= self.gpus * (share * _memory(card) - _CONTEXT)
 
     def has_room(self, card: Accelerator) -> bool:
         """True if they also leave what a model server needs, if it is one."""

@@ -16,6 +16,7 @@ from autoscaler.report.words import few
 
 _BOUGHT = re.compile(r"× (\S+)")  # the type of the machines that a change buys
 _MOST = 3  # workloads; `explain` answers for every pod
+_ALIKE = 4  # plans for a workload that lacks the same as one before
 _THEN = 12  # plans for ignored pods, beside those that were spent before
 
 
@@ -112,12 +113,13 @@ def _as_whole(found: Decided, key: str) -> str:
 
 
 def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
-    """By pod. All share one number of plans, so that a plan with many problems takes no longer to print."""
+    """By pod. All share one number of plans, so that a plan with many problems takes hardly longer to print; pods that
+    other pods left out for the same reasons have a few of their own, to try what helps those."""
     wanting = _first_of_each_workload(found)[:_MOST]
     if not wanting:
         return {}
     # Most plans place every pod, and the modules take a tenth of a second.
-    from autoscaler.advice.advise import advise
+    from autoscaler.advice.advise import advise, like_before
     from autoscaler.advice.change import Change
     from autoscaler.advice.situation import Situation
     from autoscaler.advice.together import apart
@@ -126,12 +128,22 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
 
     budget, helping = Budget() if plans is None else Budget(plans), dict[str, str]()
     made: list[tuple[str, Change]] = []
+    causes = dict[frozenset[object], Change]()
     for pod in wanting:
-        advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
+        asked = Situation.of(pod, found.snapshot, found.catalog, found.plan, found.policy.where)
+        if asked is None:
+            continue
+        trials = Replanner(asked, found.policy, found.now)
+        earlier = causes.get(asked.codes)
+        same = like_before(earlier, trials, Budget(_ALIKE)) if earlier is not None else None
+        advice = (
+            (same,)
+            if same is not None
+            else advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
+        )
         for one in advice:
-            asked = Situation.of(pod, found.snapshot, found.catalog, found.plan, found.policy.where)
-            assert asked is not None  # there is advice for it
-            beside = apart(one, made, Replanner(asked, found.policy, found.now))
+            causes.setdefault(asked.codes, one.change)
+            beside = apart(one, made, trials)
             made.append((pod.key, beside.change))
             helping.update(zip([pod.key], advice_lines([beside]), strict=True))
     return helping

@@ -16,6 +16,7 @@ from typing import Final
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import Expand, expander
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, SpecAsTemplate, Workload, count, stamp
+from instance_catalog.dataclass import replace
 
 _PODS: Final = "give the pods that its controller makes (kubectl get pods -o yaml)"
 _MOVING: Final = (
@@ -183,7 +184,18 @@ def _dynamo(part: Fields, workload: Workload, name: str, claims: frozenset[str])
     template = part.child("podTemplate") if "podTemplate" in part else _of_service(part, claims)
     found = stamp(template, workload, pods)
     part.unread()
-    return found
+    return _spread(found) if "multinode" in part else found
+
+
+def _spread(found: Expansion) -> Expansion:
+    """The pods, of which several may have parts of one model."""
+    return replace(
+        found,
+        pods=tuple(
+            replace(pod, containers=tuple(replace(one, model_spread=True) for one in pod.containers))
+            for pod in found.pods
+        ),
+    )
 
 
 def _of_service(part: Fields, claims: frozenset[str]) -> Fields:

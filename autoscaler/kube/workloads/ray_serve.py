@@ -37,6 +37,7 @@ _DEVICES: Final = {
         "Neuron core",
     ),
 }
+_BFLOAT16: Final = re.compile(r"""(?<![\w-])dtype["']?: *["']?bfloat16\b""")  # of vLLM, not of its KV cache
 # Kubernetes' names that users give to Ray, and Ray's names for them.
 _OF_KUBERNETES: Final = {"google.com/tpu": "TPU", "aws.amazon.com/neuroncore": "neuron_cores"}
 
@@ -52,12 +53,13 @@ def serve_config(spec: Fields, found: Expansion) -> Expansion:
         for name in _DEVICES:
             _more_devices(spec, text, name, found)
     model = named_model(text)
+    model = model._replace(bfloat16=model.serves and bool(_BFLOAT16.search(text)))
     return found if model.billions is None else replace(found, pods=tuple(_serving(pod, model) for pod in found.pods))
 
 
 def _serving(pod: Pod, model: NamedModel) -> Pod:
     """The pod, whose Ray container (the first) serves the model, unless the container itself says which it has. The
-    version of vLLM is in its image, so whether it replaces bfloat16 on older GPUs is unknown."""
+    version of vLLM is in its image, so whether it replaces bfloat16 on older GPUs, where no type is set, is unknown."""
     if not pod.containers:
         return pod
     ray, *others = pod.containers
@@ -65,6 +67,7 @@ def _serving(pod: Pod, model: NamedModel) -> Pod:
         return pod
     billions, bits, spread = model.billions, model.bits, model.spread
     ray = replace(ray, model_billions=billions, model_bits=bits, model_spread=spread, serves_model=model.serves)
+    ray = replace(ray, vllm_bfloat16=model.bfloat16)
     return replace(pod, containers=(ray, *others))
 
 

@@ -107,6 +107,7 @@ def test_components_of_dynamo_have_a_pod_for_each_node_of_each_replica() -> None
     ]
     found, problems = expanded(expand_dynamo_graph, {"backendFramework": "vllm", "components": components})
     assert gpus(found) == {"s-frontend-0": 0, **{f"s-decode-{index}": 8 for index in range(4)}}
+    assert [one.containers[0].model_spread for one in found.pods] == [False, True, True, True, True]
     assert problems == [
         "spec.components: planned with what is written here: what Dynamo's operator adds to the pods is not read"
     ]

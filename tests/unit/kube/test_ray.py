@@ -275,6 +275,23 @@ def test_the_workers_serve_the_model_that_the_config_of_serve_names(
     assert not container.vllm_bfloat16
 
 
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("dtype: bfloat16", True),
+        ('"dtype": "bfloat16"', True),
+        ("dtype: auto", False),
+        ("kv_cache_dtype: bfloat16", False),
+    ],
+)
+def test_a_type_that_the_config_of_serve_sets_is_kept(setting: str, expected: bool) -> None:
+    worker = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    made = cluster(group(replicas=1, template={"spec": {"containers": [worker]}}))
+    config = f"{_LLM % 'Qwen/Qwen3-8B'}\n{setting}"
+    found, _ = expanded(expand_ray_service, {"serveConfigV2": config, "rayClusterConfig": made})
+    assert found.pods[-1].containers[0].vllm_bfloat16 is expected
+
+
 @pytest.mark.parametrize(("resource", "told"), [("aws.amazon.com/neuron", 0), ("aws.amazon.com/neuroncore", 1)])
 def test_how_many_cores_a_device_has_is_not_known_here(resource: str, told: int) -> None:
     worker = {"name": "w", "resources": {"limits": {resource: "1"}}}
