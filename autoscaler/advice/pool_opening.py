@@ -193,7 +193,7 @@ def claimed_parts(asked: Situation) -> Iterator[Change]:
         whole = Change.together(claimed, *serving, *models_of_parts(asked), *labelling, *volumes)
         if pool.implicit or any("mig" in text for text in pool.drivers):
             yield whole
-        for drivers in _dividing(pool, wanted):
+        for drivers in () if pool.implicit else _dividing(pool, wanted):  # a plan without pools tries all anyway
             if drivers != pool.drivers:
                 yield Change.together(whole, set_drivers(pool, drivers))
 
@@ -208,13 +208,22 @@ def _with_claims(snapshot: Snapshot, keys: frozenset[str], served: frozenset[str
 
 def _dividing(pool: CapacityPool, resources: Collection[str]) -> Iterator[tuple[str, ...]]:
     """The pool's drivers, with GPUs that the node image divides by a layout of nvidia-mig-parted: all of each for parts
-    of one kind, and for several the layout that mixes them or a driver that divides GPUs itself. None where a plan
-    tries all drivers anyway."""
-    if pool.implicit:
-        return
+    of one kind, and for several the layout that mixes them or a driver that divides GPUs itself."""
     others = tuple(text for text in pool.drivers if text.partition(":")[0].partition("@")[0] != "nvidia")
     for layout in (f"mig={mig_layout(*resources)}",) if len(resources) == 1 else ("mig=all-balanced", "dynamic-mig"):
         yield (f"nvidia:{layout}", *(others if pool.drivers else ("compute-domain",)))
+
+
+def in_one_layout(change: Change, asked: Situation) -> Change | None:
+    """A change to claims of one kind of MIG parts, in a pool whose GPUs are divided into these alone: of all layouts it
+    has the most of them for the next pods. None for other changes, and where a pool says what divides its GPUs."""
+    parts = change.parts or (change,)
+    named = [part for part in parts if part.kind is ChangeKind.CLAIM_PARTS]
+    wanted = mig_resources(naming_parts(asked.pod), served_resources(asked.snapshot)) if named else {}
+    pool = asked.pools[0]
+    if len(wanted) != 1 or not pool.implicit or any(part.kind is ChangeKind.SET_DRIVERS for part in parts):
+        return None
+    return Change.together(change, *(set_drivers(pool, drivers) for drivers in _dividing(pool, wanted)))
 
 
 def plugins(asked: Situation) -> Iterator[Change]:

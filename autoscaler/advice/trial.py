@@ -10,6 +10,7 @@ from decimal import Decimal
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
 from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
 from autoscaler.advice.named_models import of_other_memory
+from autoscaler.advice.pool_opening import in_one_layout
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
@@ -185,8 +186,19 @@ def refined(advice: Advice, trials: Replanner, budget: Budget) -> Advice:
             found.append(Advice(change, result))
     best = min(found, key=_preference)
     best = best if best is advice else replace(best, instead=(advice,))
+    best = _in_one_layout(best, trials, budget)
     small = _surely_small(best.result)
     return best if small is None else _holding(best, small, trials, budget) or best
+
+
+def _in_one_layout(advice: Advice, trials: Replanner, budget: Budget) -> Advice:
+    """The advice with the drivers that divide GPUs into parts of the one kind that is claimed, where that costs no
+    more: a pod alone does with any layout, and a pool with that one has room for those of the next workload."""
+    change, result = in_one_layout(advice.change, trials.asked), advice.result
+    if change is None or not budget.take() or (found := trials.tried(change)) is None:
+        return advice
+    same = (found.launches, found.usd_per_hour) == (result.launches, result.usd_per_hour)
+    return replace(advice, result=replace(result, drivers=found.drivers)) if same else advice
 
 
 def _preference(advice: Advice) -> tuple[bool, bool, Decimal]:

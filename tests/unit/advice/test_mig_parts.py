@@ -76,6 +76,12 @@ def test_what_the_next_plan_would_ask_for_is_said_at_once() -> None:
     assert "its nodes run" not in found
 
 
+def test_the_layout_has_most_of_the_parts_where_others_cost_the_same() -> None:
+    """A pod alone does with a GPU that is divided into parts of several kinds; the next one would need another node."""
+    (found,) = advice(asking(resource=LARGE, count=1))
+    assert "; its nodes run [nvidia:mig=all-3g.20gb, compute-domain], spec.drivers.profiles of a CapacityPool" in found
+
+
 def test_a_profile_with_media_engines_has_a_dot_in_the_resource() -> None:
     (found,) = advice(asking(resource=f"{SMALL}.me", count=1), pools=[CapacityPool("gpu", drivers=())])
     assert '.profile == "1g.5gb+me") instead of' in found
