@@ -79,7 +79,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, _requested_by_kueue, _awaits_request)
-    here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in other_clouds(snapshot, catalog)))
+    elsewhere = other_clouds(snapshot, catalog)
+    here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(
         here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
@@ -276,7 +277,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
         if (group, name) == (TRAINER, "TrainJob"):
             runtime, called = runtime_named(Fields(value))
             message = f"its pods are made of {runtime} {called}, which the files lack"
-            get = f"add it (`kubectl get {runtime.lower()} {called} -o yaml`)"
+            get = f"add it (`kubectl get {shlex.quote(runtime.lower())} {shlex.quote(called)} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         message = f"{name} of {version} makes pods by rules of its own, which Foreslice does not know"
         return ("kind",), message + _asking(value), step

@@ -48,19 +48,23 @@ class _Lines:
 
 
 class _Locator:
-    """Finds lines below the value that starts at `start`."""
+    """Finds lines below the value that starts at `start`. Each object or list on the way is read once, however many
+    problems are inside."""
 
-    __slots__ = ("_lines", "_start", "_text")
+    __slots__ = ("_known", "_lines", "_start", "_text")
 
     def __init__(self, text: str, start: int, lines: _Lines) -> None:
         self._text = text
         self._start = start
         self._lines = lines
+        self._known: dict[int, dict[str | int, tuple[int, int]]] = {}
 
     def __call__(self, path: Path) -> int:
         position = line_at = self._start
         for step in path:
-            found = next((entry[1:] for entry in _entries(self._text, position) if entry[0] == step), None)
+            if position not in self._known:
+                self._known[position] = {key: (begin, value) for key, begin, value in _entries(self._text, position)}
+            found = self._known[position].get(step)
             if found is None:
                 break
             line_at, position = found

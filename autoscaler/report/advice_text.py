@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -330,7 +331,7 @@ def _of_karpenter(advice: Advice) -> str:
         return ""
     return (
         f"; Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them instead, "
-        f"copy its requirements (`kubectl get nodepool {names[0]} -o yaml`) into spec.requirements"
+        f"copy its requirements (`kubectl get nodepool {shlex.quote(names[0])} -o yaml`) into spec.requirements"
     )
 
 

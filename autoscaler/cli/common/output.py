@@ -29,6 +29,8 @@ from instance_catalog.frozen_map import EMPTY
 FORMATS = ("table", "json", "yaml")
 _MARKUP = re.compile(r"[\\`*_\[\]<>|&~#]")
 _TICKS = re.compile("`+")
+_COMMAND = re.compile("`[^`]*`")
+_KEPT = "\x1f"  # in place of blanks at which no line ends; one_line leaves none in a text
 _JSON_WIDTH = 110
 _LEAST_ROOM = 32  # columns for texts, however narrow the terminal is
 
@@ -145,11 +147,16 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most so many characters; further ones are indented. Names are never broken."""
+    """The text in lines of at most so many characters; further ones are indented. Names and commands are never broken:
+    the part of a command that is on a line of its own would be another command."""
     start = len(text) - len(text.lstrip())
-    return textwrap.wrap(
-        one_line(text), width, subsequent_indent=" " * (start + 4), break_long_words=False, break_on_hyphens=False
-    ) or [""]
+    return _wrapped(one_line(text), width, " " * (start + 4))
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT), text)
+    lines = textwrap.wrap(whole, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_KEPT, " ") for line in lines] or [""]
 
 
 def plain_table(
@@ -166,11 +173,7 @@ def plain_table(
     lines = []
     for *first, last in cells:
         start = "".join(cell.ljust(w) for cell, w in zip(first, widths, strict=True))
-        for part in (
-            [last]
-            if room is None
-            else textwrap.wrap(last, room, break_long_words=False, break_on_hyphens=False) or [""]
-        ):
+        for part in [last] if room is None else _wrapped(last, room):
             lines.append((start + part).rstrip())
             start = " " * len(start)
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from typing import Final
 
@@ -66,10 +66,11 @@ def other_clouds(snapshot: Snapshot, catalog: Catalog) -> dict[str, OtherCloud]:
     there |= {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
     there |= {name for one in catalog for name in (one.name, one.machine_type)} | served_resources(snapshot)
     waiting = (pod for pod in snapshot.pods if not pod.bound)
-    return {pod.key: of for pod in waiting if (of := _of_other_cloud(pod, there, catalog))}
+    vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
+    return {pod.key: of for pod in waiting if (of := _of_other_cloud(pod, there, catalog, vendors))}
 
 
-def _of_other_cloud(pod: Pod, there: set[str], catalog: Catalog) -> OtherCloud | None:
+def _of_other_cloud(pod: Pod, there: set[str], catalog: Catalog, vendors: Set[str]) -> OtherCloud | None:
     asked = [name for name in dict.fromkeys(requested_resources(pod)) if cloud_named(name) and name not in there]
     named = {key: cloud for key in sorted(pod.selected_labels - there) if (cloud := cloud_named(key))}
     valued = _by_value(pod, there)
@@ -78,7 +79,6 @@ def _of_other_cloud(pod: Pod, there: set[str], catalog: Catalog) -> OtherCloud |
         return None
     selected = {key: key for key in named} | {key: f"{key}={value}" for key, (value, _) in valued.items()}
     lacking = [name for name in unserved_resources(pod, there, catalog) if name not in asked]
-    vendors = {one.accelerator.vendor for one in catalog if one.accelerator is not None}
     absent = absent_devices(pod, there, vendors, partial(machines_having, catalog=catalog))
     return OtherCloud(clouds[0], selected, asked, lacking, absent)
 

@@ -41,8 +41,8 @@ def with_implied_selectors(snapshot: Snapshot, admitted: Collection[str] = ()) -
         return snapshot if pods == snapshot.pods else replace(snapshot, pods=pods)
     snapshot = selecting_what_images_need(snapshot)
     groups = implied_by_groups(snapshot.pods)
-    pods = (_of_group(_near_each_other(pod), groups) for pod in snapshot.pods)
-    return replace(snapshot, pods=tuple(_where_mounted(pod, snapshot, cloud_facts()) for pod in pods))
+    near = (_of_group(_near_each_other(pod), groups) for pod in snapshot.pods)
+    return replace(snapshot, pods=tuple(_where_mounted(pod, snapshot, cloud_facts()) for pod in near))
 
 
 def _where_mounted(pod: Pod, snapshot: Snapshot, admitted: Collection[str]) -> Pod:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from autoscaler.cli.common.output import fenced, markdown_table, markdown_text, plain_table
+from autoscaler.cli.common.output import fenced, folded, markdown_table, markdown_text, plain_table
 
 COLUMNS = ("node", "why")
 ROWS = [("implicit-687655f656", "an earlier alternative of firstAvailable that costs less"), ("b", "")]
@@ -28,6 +28,17 @@ def test_texts_are_folded_and_names_are_not(width: int) -> None:
         "                     firstAvailable that costs less",
         "b",
     ]
+
+
+def test_commands_are_not_folded() -> None:
+    """The second half of one, on a line of its own, would be another command."""
+    text = "add the class to the files (`kubectl get deviceclass gpu.example.com -o yaml`), or correct the name"
+    assert folded(text, 40) == [
+        "add the class to the files",
+        "    (`kubectl get deviceclass gpu.example.com -o yaml`),",
+        "    or correct the name",
+    ]
+    assert plain_table(["WHY"], [[text]], width=40)[2] == "(`kubectl get deviceclass gpu.example.com -o yaml`),"
 
 
 def test_without_rows_there_are_heads() -> None:

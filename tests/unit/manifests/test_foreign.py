@@ -389,3 +389,10 @@ def test_the_class_of_an_old_claim_has_to_be_given_too() -> None:
         head = "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaim\nmetadata: {name: c}\n"
         text = f"{head}spec: {{resourceClassName: {name}}}"
         assert (f"# give DeviceClass {name}, too: ResourceClass {name} becomes one" in problems(read(text))) == told
+
+
+def test_names_in_commands_are_quoted() -> None:
+    """Whoever copies the command runs nothing else."""
+    text = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: x}\n"
+    said = problems(read(text + "spec: {runtimeRef: {name: 'x;touch P'}}\n"))
+    assert "`kubectl get clustertrainingruntime 'x;touch P' -o yaml`" in said
