@@ -8,7 +8,7 @@ from functools import partial
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.named_models import MACHINE_KEYS, keys_of_models
 from autoscaler.advice.situation import Situation
-from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, unknown_accelerator
+from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, nearest_value, unknown_accelerator
 from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.lint.pods.gpu_shares import memory_shared, shared_resource, whole_instead
 from autoscaler.lint.pods.mig_parts import part_selected
@@ -109,7 +109,7 @@ def _renamed(pod: Pod, new: Mapping[str, str]) -> Pod:
 
 def renamed_types(asked: Situation) -> Iterator[Change]:
     """The name of EC2 for an instance type that the pod selects under Amazon SageMaker's; for another that the catalog
-    lacks, those of its family with the nearest sizes."""
+    lacks, those of its family with the nearest sizes. And the catalog's value for an accelerator that is unknown."""
     unknown = unknown_type(asked.pod, asked.catalog)
     selected = {**asked.pod.node_selector}
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
@@ -120,6 +120,11 @@ def renamed_types(asked: Situation) -> Iterator[Change]:
         for value in [own] if own else near:
             edit = on_pods(asked.keys, partial(_selecting, key=key, was=selected[key], value=value))
             yield Change.of(ChangeKind.REWRITE_TYPE, asked.subject, edit, key=key, was=selected[key], value=value)
+    key = labels.ACCELERATOR
+    was = unknown_accelerator(asked.pod, key, asked.catalog, asked.snapshot)
+    for value in nearest_value(was, key, asked.catalog) if was else ():
+        edit = on_pods(asked.keys, partial(_selecting, key=key, was=was, value=value))
+        yield Change.of(ChangeKind.REWRITE_TYPE, asked.subject, edit, key=key, was=was, value=value)
 
 
 def other_topologies(asked: Situation) -> Iterator[Change]:

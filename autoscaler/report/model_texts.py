@@ -10,7 +10,7 @@ from instance_catalog.kubernetes.labels import ACCELERATOR
 
 def small_text(found: TooSmall) -> str:
     """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them."""
-    step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list`)"
+    step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list -o wide`)"
     if found.instead is not None:
         keys = " or ".join(f"{ACCELERATOR}: {key}" for key in found.instead.accelerators)
         nodes = " and ".join(f"{count} × {name}" for name, count in found.instead.launches)
@@ -52,5 +52,5 @@ def old_text(found: TooOld) -> str:
         )
     else:
         problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
-    example = f", such as {' or '.join(found.instead)}" if found.instead else " (`foreslice catalog list`)"
+    example = f", such as {' or '.join(found.instead)}" if found.instead else " (`foreslice catalog list -o wide`)"
     return f"{problem}{ACCELERATOR}{example}"

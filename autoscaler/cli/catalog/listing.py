@@ -40,7 +40,7 @@ def list_types(
 ) -> None:
     """Prices are on-demand list prices in one region; types without a price are never bought; add a price with an
     overlay. MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known). `-o wide` adds the
-    architecture and how a type is sold.
+    value of the label foreslice.dev/accelerator, the architecture and how a type is sold.
 
     \b
     Try:

@@ -18,6 +18,7 @@ from instance_catalog.files.file_entry import (
     product_name,
     text_or_none,
 )
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.runnable import what_else_it_needs, why_not_runnable
 from instance_catalog.types.instance_type import (
@@ -35,7 +36,7 @@ from instance_catalog.types.instance_type import (
 from instance_catalog.types.node_allocatable import node_allocatable
 
 COLUMNS: Final = ("name", "cloud", "vcpu", "memory", "accelerator", "count", "memory/acc", "$/h")
-WIDE_COLUMNS: Final = (*COLUMNS, "arch", "sold as")
+WIDE_COLUMNS: Final = (*COLUMNS, labels.ACCELERATOR, "arch", "sold as")
 _UNKNOWN: Final = "-"
 
 
@@ -56,7 +57,8 @@ def as_row(instance_type: InstanceType) -> tuple[str, ...]:
 
 def as_wide_row(instance_type: InstanceType) -> tuple[str, ...]:
     sold_as = ",".join(kind.value for kind in instance_type.capacity_types)
-    return (*as_row(instance_type), instance_type.architecture, sold_as)
+    key = instance_type.accelerator.key if instance_type.accelerator else _UNKNOWN
+    return (*as_row(instance_type), key, instance_type.architecture, sold_as)
 
 
 def as_data(instance_type: InstanceType) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from instance_catalog.prediction.system_labels import ACCELERATOR_KEYS, accelera
 from instance_catalog.spelling import completed, nearest
 from instance_catalog.types.catalog import Catalog
 
-MODEL_KEYS: Final = (*ACCELERATOR_KEYS, labels.NVIDIA_GPU_PRODUCT)
+MODEL_KEYS: Final = (*ACCELERATOR_KEYS, labels.ACCELERATOR, labels.NVIDIA_GPU_PRODUCT)
 # Of nodes that hand out parts of GPUs, in what GPU feature discovery writes: not another model.
 _OF_PARTS: Final = re.compile("-SHARED$|-MIG-")
 # How much alike names of products have to be: all begin with NVIDIA.
@@ -41,19 +41,26 @@ def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, 
     if of_products:
         near = list(products_named(name, catalog)) or nearest(written, known, equivalence_key=_LIKE)
     else:
-        near = completed(name, known, most=1)
+        near = nearest_value(name, key, catalog)
     hint = f"did you mean {' or '.join(near)}? If not, " if near else ""
+    values = "`foreslice catalog list -o wide`" if key == labels.ACCELERATOR else ", ".join(sorted(known))
     spelling = f", which GPU feature discovery would write {written}," if written != name else ""
     return (
         ("spec", "nodeSelector", key),
         f"selects {key}={name}, and {name}{spelling} is not in the catalog{{rest}}: it may be sold, but no plan has it",
-        f"{hint}select one that it has ({', '.join(sorted(known))}), or add a type with yours by `foreslice catalog "
-        "add`",
+        f"{hint}select one that it has ({values}), or add a type with yours by `foreslice catalog add`",
     )
+
+
+def nearest_value(name: str, key: str, catalog: Catalog) -> list[str]:
+    """The value of the catalog that the name abbreviates or nearly spells; none if there is no such one."""
+    return completed(name, _names(key, catalog), most=1)
 
 
 def _names(key: str, catalog: Catalog) -> Set[str]:
     """The values of the label that nodes of the catalog's types have."""
+    if key == labels.ACCELERATOR:
+        return {one.accelerator.key for one in catalog if one.accelerator is not None}
     if key != labels.NVIDIA_GPU_PRODUCT:
         return accelerator_names(key, catalog)
     return {product_label(card) for card in whole_cards(catalog) if card.vendor == "NVIDIA"} - {""}

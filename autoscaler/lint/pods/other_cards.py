@@ -10,15 +10,16 @@ from typing import Final
 from instance_catalog.dataclass import dataclass
 from instance_catalog.types.instance_type import Accelerator
 
-# Oracle: "Compute Shapes" of its documentation (copy of 2025-02: jacklty/oci_doc_crawler 8e7bbd7, computeshapes.md);
-# B4 and the VMs of A100: the shapes in oracle-quickstart/oci-hpc-oke, of which public tables of shapes say A100-40G;
-# GM4 is an earlier name of A100-v2. Azure: learn.microsoft.com, the pages on the series NDasrA100v4, NDm A100 v4,
-# NC A100 v4, NDv2 and NCv3 (all read 2026-11).
+# Oracle: "Compute Shapes" of its documentation (copy of 2025-02: jacklty/oci_doc_crawler 8e7bbd7, computeshapes.md); B4
+# and the VMs of A100: the shapes in oracle-quickstart/oci-hpc-oke, of which public tables of shapes say A100-40G; GM4
+# is an earlier name of A100-v2. RTXPRO: public code that lists the shapes says 8 x RTX PRO 6000 (2026-11). Azure:
+# learn.microsoft.com, the pages on the series NDasrA100v4, NDm A100 v4, NC A100 v4, NDv2 and NCv3 (all read 2026-11).
 _MACHINES: Final = {
     r"BM\.GPU4\.|BM\.GPU\.B4\.|VM\.GPU\.A100\.B?40G\.": "gpu a100 40gb",
     r"BM\.GPU\.(A100-v2|GM4)\.": "gpu a100 80gb",
     r"(BM|VM)\.GPU3\.": "gpu v100 16gb",
     r"(BM|VM)\.GPU2\.": "gpu p100",
+    r"BM\.GPU\.RTXPRO\.": "gpu rtx pro 6000",
     r"standard_nd96asr_(a100_)?v4": "gpu a100 40gb",
     r"standard_nd96ams?r_a100_v4|standard_nc[0-9]+ads_a100_v4": "gpu a100 80gb",
     r"standard_nd40rs_v2": "gpu v100 32gb",

@@ -134,5 +134,5 @@ def _instead(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
     else:
         lacking = [v for key, v in selected if lacking_model(key, v, catalog) and not cloud_of_machine(v)]
         absent = f"no type in the catalog has {lacking[0]}, so choose" if lacking else "choose"
-        choice = f"{absent} one with as much memory: `foreslice catalog list` has those of each type"
+        choice = f"{absent} one with as much memory: `foreslice catalog list -o wide` shows the values"
     return f", and select its GPU by {labels.ACCELERATOR} ({choice})"

@@ -183,7 +183,12 @@ def test_the_gpu_that_its_machine_has_is_the_one_to_select() -> None:
         (labels.INSTANCE_TYPE, "BM.GPU.B4.8", "nvidia-a100-40gb, which BM.GPU.B4.8 means"),
         (labels.INSTANCE_TYPE, "BM.GPU.A10.4", "nvidia-a10g, the nearest to BM.GPU.A10.4"),
         ("gpu.nvidia.com/class", "A40", "nvidia-l40s, the nearest to A40"),
-        (labels.INSTANCE_TYPE, "BM.GPU.X1.8", "choose one with as much memory: `foreslice catalog list` has those of"),
+        (
+            labels.INSTANCE_TYPE,
+            "BM.GPU.X1.8",
+            "choose one with as much memory: `foreslice catalog list -o wide` shows the values",
+        ),
+        (labels.INSTANCE_TYPE, "BM.GPU.RTXPRO.8", "nvidia-rtx-pro-6000, which BM.GPU.RTXPRO.8 means"),
     ],
 )
 def test_no_smaller_gpu_than_that_of_its_machine_is_an_example(key: str, value: str, choice: str) -> None:

@@ -197,6 +197,14 @@ def test_an_accelerator_that_is_not_in_the_catalog(key: str, value: str, near: s
     assert all(f"select one that it has ({near})" in one.next_step for one in found)
 
 
+@pytest.mark.parametrize(("value", "told"), [("l4", "nvidia-l4"), ("nvidia-l5", "nvidia-l4"), ("nvidia-l4", "")])
+def test_a_label_of_foreslice_that_nothing_has_is_completed(value: str, told: str) -> None:
+    selecting = replace(pod("p"), node_selector=FrozenMap({labels.ACCELERATOR: value}))
+    found = list(foreign_advice(snapshot([selecting]), shipped("g2-standard-4")))
+    assert [one.next_step.split("?")[0] for one in found] == ([f"did you mean {told}"] if told else [])
+    assert all("select one that it has (`foreslice catalog list -o wide`)" in one.next_step for one in found)
+
+
 @pytest.mark.parametrize(
     ("value", "near"),
     [

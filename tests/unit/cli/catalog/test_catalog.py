@@ -42,7 +42,7 @@ def test_list_shows_one_line_per_type() -> None:
 def test_the_wide_list_says_how_a_type_is_sold() -> None:
     lines = output("list", "--accelerator", "nvidia-gb200", "--cloud", "aws", "-o", "wide").splitlines()
     assert lines[0].split()[-3:] == ["ARCH", "SOLD", "AS"]
-    assert lines[1].split()[-3:] == ["-", "arm64", "capacity-block"]
+    assert lines[1].split()[-4:] == ["-", "nvidia-gb200", "arm64", "capacity-block"]
 
 
 @pytest.mark.parametrize(
