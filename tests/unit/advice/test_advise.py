@@ -61,9 +61,7 @@ def advice(
 
 
 def lines(given: Snapshot, **more: Any) -> list[str]:
-    return [
-        re.split("; (?:without it, )?the pod names no GPU", line)[0] for line in advice_lines(advice(given, **more))
-    ]
+    return [re.split("; (?:without it, )?the pod names no", one)[0] for one in advice_lines(advice(given, **more))]
 
 
 def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...] = (), **fields: Any) -> Snapshot:

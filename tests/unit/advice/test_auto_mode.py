@@ -11,6 +11,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
 
@@ -30,3 +31,23 @@ def test_the_label_of_auto_mode_is_renamed_to_that_of_karpenter(*, selected: boo
         f"pod default/p: select karpenter.k8s.aws/instance-family instead of {KEY}, which only nodes of EKS Auto Mode "
         "have (it launches them itself: leave the pod to it there) → 1 × g6.xlarge (on-demand), 0.80 $/h"
     ]
+
+
+POLICY = Policy(considered=10_000)
+
+
+def lines(value: str) -> list[str]:
+    asking = pod("p", "c", node_selector=FrozenMap({labels.ACCELERATOR: value}))
+    state = snapshot([asking], [claim("c", gpus())])
+    catalog = shipped("g4dn.xlarge", "g6.xlarge")
+    plan = plan_for(state, catalog, POLICY, NOW)
+    return advice_lines(advise(asking, state, catalog, plan, POLICY, NOW))
+
+
+def test_the_value_that_it_abbreviates_is_written_and_the_label_is_not_dropped() -> None:
+    (found,) = lines("l4")
+    assert found.startswith(f"pod default/p: write nvidia-l4 instead of l4 for {labels.ACCELERATOR} → 1 × g6.xlarge")
+
+
+def test_an_accelerator_that_no_type_comes_near_to_is_not_given_up() -> None:
+    assert all("drop" not in line for line in lines("tenstorrent-wormhole"))

@@ -9,7 +9,17 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from autoscaler.advice.advise import like_before
+from autoscaler.advice.pod_changes import node_selectors
+from autoscaler.advice.situation import Situation
+from autoscaler.advice.trial import Budget, Replanner
 from autoscaler.cli.main import foreslice
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.advice_text import change_text
+from instance_catalog.frozen_map import FrozenMap
+from tests.builders import CATALOG, NOW, claim, pod, snapshot
 
 POOL = {
     "apiVersion": "foreslice.dev/v1alpha1",
@@ -60,3 +70,27 @@ def test_a_label_that_both_need_is_given_in_a_copy_of_the_pool(label: str, conte
 def test_the_first_pool_ends_the_offer_of_the_whole_catalog(pools: list[dict[str, Any]], tmp_path: Path) -> None:
     text = told(tmp_path, *pools, deployment("a"), deployment("b", nodeSelector={"team": "b"}))
     assert ("the whole catalog is no longer on offer: give the pods that have a place now" in text) == (not pools)
+
+
+POLICY = Policy(considered=10_000)
+
+
+@pytest.mark.parametrize("key", ["team", "tier"])
+def test_what_helped_one_workload_is_made_for_another_that_selects_another_value(key: str) -> None:
+    first = pod("a", "c", node_selector=FrozenMap({"team": "mars"}))
+    second = pod("b", "d", node_selector=FrozenMap({key: "venus"}))
+    state = snapshot([first, second], [claim("c"), claim("d")], pools=[CapacityPool("gpu")])
+    plan = plan_for(state, CATALOG, POLICY, NOW)
+    asked, other = (Situation.of(one, state, CATALOG, plan) for one in (first, second))
+    assert asked is not None
+    assert other is not None
+    earlier = next(node_selectors(asked))
+    budget = Budget()
+    found = like_before(earlier, Replanner(other, POLICY, NOW), budget)
+    if key == "team":
+        assert found is not None
+        assert change_text(found.change) == "pod default/b: drop nodeSelector team=venus"
+        assert budget.spent == 1
+    else:
+        assert found is None
+        assert budget.spent == 0
