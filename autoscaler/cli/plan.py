@@ -140,8 +140,8 @@ def plan(
       foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
     Exit code 0: every pod in scope is placed; with --strict also: no pod is ignored, every pod works on its node, no
-    object looks like a patch, and --skip-unknown left none out; 3: otherwise, or --skip-unknown left nothing to plan;
-    1: the input cannot be used.
+    object looks like a patch, no runtime or template stands alone, and --skip-unknown left none out; 3: otherwise, or
+    --skip-unknown left nothing to plan; 1: the input cannot be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
@@ -179,7 +179,8 @@ def _print_copies(loaded: Loaded, decide: Callable[[Loaded], Decided], output: s
 
 
 def _given(found: Decided, loaded: Loaded) -> Given:
-    return given_of(found.snapshot, incomplete=loaded.incomplete, suspended=loaded.suspended, skipped=loaded.skipped)
+    given = given_of(found.snapshot, incomplete=loaded.incomplete, suspended=loaded.suspended, skipped=loaded.skipped)
+    return replace(given, templates=() if found.snapshot.pods else loaded.templates)
 
 
 def _all_skipped(found: Decided, given: Given) -> bool:
@@ -188,8 +189,9 @@ def _all_skipped(found: Decided, given: Given) -> bool:
 
 
 def _falls_short(decided: Plan, given: Given) -> bool:
-    """True if pods are ignored, or placed where they do not work, or objects look like patches or are left out."""
-    return bool(decided.outside or given.incomplete or given.skipped) or any(
+    """True if pods are ignored, or placed where they do not work, or objects look like patches or are left out, or
+    nothing makes the pods of a template."""
+    return bool(decided.outside or given.incomplete or given.skipped or given.templates) or any(
         "not_working" in warning.detail for warning in decided.warnings
     )
 

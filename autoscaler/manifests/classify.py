@@ -45,6 +45,7 @@ _MOST_ASKED: Final = 3
 _DEEPEST: Final = 40  # pod templates stand some ten levels deep; JSON may nest as deep as Python's stack
 A_DEPLOYMENT: Final = " or, before it runs, a Deployment whose pods ask for the same"
 _MADE: Final = f"give what its controller makes (kubectl get pods -o yaml){A_DEPLOYMENT}"
+_BEFORE_IT_RUNS: Final = "before it runs, give a Deployment whose pods ask for the same"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 _JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
 _PATCHES: Final = "JSON patches, which change an object of another file; give what Kustomize makes of it: "
@@ -181,7 +182,8 @@ def _reason(group: str, name: str, document: Document) -> str | None:
 
 
 def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:
-    problems.warn((), f"ignored: {reason}")
+    asking = _asking(value) if reason != NO_PLACEMENT else ""
+    problems.warn((), f"ignored: {reason}{asking}", _BEFORE_IT_RUNS if asking and "kubectl get pods" in reason else "")
     left = sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))})
     if left and reason != NO_PLACEMENT:  # what is in the others does not matter
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)

@@ -13,7 +13,7 @@ from autoscaler.manifests.checks.patches import half, lacking, patch
 from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.checks.references import check_ray_cluster, check_references
 from autoscaler.manifests.checks.uses import Uses, check_use
-from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
+from autoscaler.manifests.classify import NO_INFLUENCE, classify, devices_in, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
@@ -45,7 +45,7 @@ class Loaded:
 
     `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them. `skipped` names
     the objects that stop a plan without --skip-unknown: they may make pods. `refused` are documents that are not read,
-    with an error.
+    with an error; `templates` names ignored objects that ask for devices.
     """
 
     snapshot: Snapshot
@@ -56,6 +56,7 @@ class Loaded:
     node_templates: tuple[Document, ...] = ()
     skipped: tuple[str, ...] = ()
     refused: tuple[Document, ...] = ()
+    templates: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -116,6 +117,13 @@ class _Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class _Template:
+    """An ignored object that asks for devices, for pods that another object or a controller makes of it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Refused:
     """A document that is not read, with an error of its kind, its version, or as a patch."""
 
@@ -171,6 +179,7 @@ def load(
         node_templates=tuple(manifests.node_templates),
         skipped=tuple(found.name for found in classified if isinstance(found, _Skipped)),
         refused=tuple(found.document for found in classified if isinstance(found, _Refused)),
+        templates=tuple(found.name for found in classified if isinstance(found, _Template)),
     )
 
 
@@ -206,7 +215,7 @@ def _too_many_pods() -> Diagnostic:
 
 def _classified(
     read: Sequence[Document | EmptyList | Diagnostic], *, skip_unknown: bool
-) -> Iterator[_Object | _Skipped | _Refused | Diagnostic]:
+) -> Iterator[_Object | _Skipped | _Refused | _Template | Diagnostic]:
     """All objects of known kinds; problems for everything else."""
     parameters = parameters_of(document.value for document in read if isinstance(document, Document))
     for found in read:
@@ -233,6 +242,8 @@ def _classified(
                     yield _Refused(document)
                 elif skip_unknown and _is_refused(document, parameters):
                     yield _Skipped(document.name)
+                elif any(devices_in(document.value)):
+                    yield _Template(document.name)
             else:
                 yield _Object(document, kind, problems)
 

@@ -17,7 +17,8 @@ class Given:
 
     `pools`: True if there is a CapacityPool; `daemons`: True if there is a DaemonSet; `elsewhere`: pods on nodes that
     are not given; `incomplete`: the number of objects that look like patches; `suspended`: of
-    objects that have no pods because they are suspended; `skipped`: the names of objects that --skip-unknown left out.
+    objects that have no pods because they are suspended; `skipped`: the names of objects that --skip-unknown left out;
+    `templates`: of ignored objects that ask for devices.
     """
 
     pools: bool = True
@@ -26,6 +27,7 @@ class Given:
     incomplete: int = 0
     suspended: int = 0
     skipped: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
 
 
 WITH_POOLS: Final = Given()
@@ -55,6 +57,11 @@ def nothing_pending(given: Given) -> Iterator[str]:
         yield (
             f"there are no pending pods: --skip-unknown left out {few(given.skipped)}, which may make pods: give the "
             "pods (kubectl get pods -o yaml); exit code 3"
+        )
+    elif given.templates:
+        yield (
+            f"there are no pending pods: nothing here makes those of {few(given.templates)}: give the pods, or a "
+            "Deployment whose pods ask for the same devices (--strict: exit code 3)"
         )
     else:
         yield "there are no pending pods: give pods, or workloads that make pods, with their claims"

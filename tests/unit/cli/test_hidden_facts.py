@@ -73,3 +73,24 @@ def test_pods_with_placeholders_learn_that_they_need_a_pool_of_another_scope(tmp
     assert "it looks like a placeholder" in error
     assert "Pod default/p: asks for google.com/tpu, which device plugins hand out" in error
     assert "set spec.scope.pods: All in a CapacityPool" in error
+
+
+RUNTIME = """apiVersion: ome.io/v1beta1
+kind: ClusterServingRuntime
+metadata: {name: r}
+spec: {engineConfig: {runner: {resources: {limits: {nvidia.com/gpu: 1}}}}}
+"""
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 3)])
+def test_a_runtime_alone_says_what_it_asks_for(tmp_path: Path, options: tuple[str, ...], code: int) -> None:
+    found = planned(tmp_path, RUNTIME, *options)
+    assert found.exit_code == code
+    assert "it asks for nvidia.com/gpu: 1 (spec.engineConfig.runner.resources)" in found.stderr
+    assert "before it runs, give a Deployment whose pods ask for the same" in found.stderr
+    assert "nothing here makes those of ClusterServingRuntime r: give the pods" in " ".join(found.stdout.split())
+
+
+def test_a_runtime_beside_pods_is_none_of_the_plan(tmp_path: Path) -> None:
+    pod = "\n".join(line for line in POD.replace("RESOURCE", "nvidia.com/gpu").splitlines() if "Selector" not in line)
+    assert planned(tmp_path, f"{RUNTIME}---\n{pod}", "--strict").exit_code == 0
