@@ -220,9 +220,9 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
         return ()
     more: list[Change] = []
     for second in _next_obstacles(after, first, budget):
-        if _takes_back(second, first):
-            continue
         change = Change.together(first, second)
+        if _takes_back(second, first) or not trials.tries(change):
+            continue
         if not budget.take():
             return ()
         result = trials.tried(change)
@@ -259,6 +259,8 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
     yield from tolerations(after.asked)
     yield from volume_claims(after.asked)
     yield from plugins(after.asked)
+    if after.creates_pool(first):
+        yield from driver_profiles(after.asked)
     if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE:
         yield from openings(after.asked)
         yield from node_labels(after.asked)

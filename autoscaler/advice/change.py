@@ -166,4 +166,4 @@ def pool_subject(pool: CapacityPool) -> str:
     """The name of a pool in changes; "" for the one that a plan without CapacityPools assumes."""
     if pool.of_karpenter:
         return f"NodePool {pool.name}"
-    return "" if pool.implicit else f"pool {pool.name}"
+    return "" if pool.name == IMPLICIT.name else f"pool {pool.name}"

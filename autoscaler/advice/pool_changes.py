@@ -246,11 +246,27 @@ def _without(pool: CapacityPool, requirement: Requirement) -> CapacityPool:
 
 
 def driver_profiles(asked: Situation) -> Iterator[Change]:
-    """A driver profile that publishes devices which the claims ask for and the pool's nodes do not have."""
+    """A driver profile that publishes devices which the claims ask for and the pool's nodes do not have. A pool that
+    somebody creates also lists the drivers of the other devices, which are assumed only where it lists none."""
     for pool in asked.pools:
-        for text in _profiles_for(asked, pool) if pool.drivers or pool.implicit else ():
+        created = pool.name == IMPLICIT.name
+        for text in _profiles_for(asked, pool) if pool.drivers or created else ():
             name = _profile_name(text)
-            yield set_drivers(pool, (*(given for given in pool.drivers if _profile_name(given) != name), text))
+            others = pool.drivers or (_assumed_for(asked) if created else ())
+            yield set_drivers(pool, (*(given for given in others if _profile_name(given) != name), text))
+
+
+def _assumed_for(asked: Situation) -> tuple[str, ...]:
+    """The profiles that plans without pools assume and whose drivers the classes of the claims name."""
+    drivers = _named_by(asked, _classes_of(asked))
+    assumed = [text for text in PREDICTIONS if PREDICTIONS[text].in_implicit_pools]
+    return tuple(text for text, driver in _profiles(asked) if text in assumed and driver in drivers)
+
+
+def _classes_of(asked: Situation) -> frozenset[str]:
+    return frozenset(
+        each.device_class for claim in asked.claims for request in claim.requests for each in request.alternatives
+    )
 
 
 def feature_discovery(asked: Situation) -> Iterator[Change]:
@@ -323,8 +339,7 @@ def _profiles(asked: Situation) -> Iterator[tuple[str, str]]:
 def _drivers_wanted(asked: Situation) -> frozenset[str]:
     """The drivers that the classes of the pod's requests name, where no type has a device of the class."""
     named = {str(r.detail.get("device_class")) for r in asked.reasons if r.code is Code.NO_DEVICE_OF_CLASS}
-    named &= {request.device_class for claim in asked.claims for request in claim.exact_requests}
-    return _named_by(asked, named)
+    return _named_by(asked, named & _classes_of(asked))
 
 
 def _named_by(asked: Situation, classes: Collection[str]) -> frozenset[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autoscaler.advice.advise import Advice, advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -112,3 +116,30 @@ def test_beside_a_claim_whose_devices_nobody_predicts(label: str) -> None:
     assert (
         "(2) create a CapacityPool with spec.limits.nodes 1 or more and example.com/team=a in spec.labels → 1 ×" in line
     )
+
+
+_OWN_DRIVER = """
+drivers:
+  - name: cache
+    driver: cache.example.com
+    release: v0.1.0
+    deviceClasses: [{name: cache.example.com, selectors: ['device.driver == "cache.example.com"']}]
+    devices: [{forEach: node, name: cache, attributes: {id: {string: none}}}]
+"""
+
+
+@pytest.mark.parametrize("label", ["", "example.com/team"])
+def test_a_driver_of_ones_own_is_listed_beside_those_that_the_pool_would_have(label: str, tmp_path: Path) -> None:
+    (tmp_path / "driver.yaml").write_text(_OWN_DRIVER, encoding="utf-8")
+    every = load_catalog(extra_dirs=[tmp_path])
+    catalog = replace(every, types=FrozenMap({name: every.types[name] for name in _CATALOG.types}))
+    cached = replace(gpus(), name="cache", device_class="cache.example.com")
+    selecting = pod("p", "c", "m", node_selector=FrozenMap({label: "a"} if label else {}))
+    state, policy = snapshot([selecting], [claim("c", gpus()), claim("m", cached)]), Policy(considered=1000)
+    own = DeviceClass("cache.example.com", (Selector('device.driver == "cache.example.com"'),))
+    given = replace(state, classes=(*state.classes, own))
+    found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    (line,) = advice_lines(found)
+    assert "create a CapacityPool with spec.limits.nodes 1 or more" in line
+    assert "spec.drivers.profiles [nvidia, cache] → 1 × " in line
+    assert ("example.com/team=a in spec.labels" in line) is bool(label)
