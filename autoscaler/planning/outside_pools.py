@@ -5,7 +5,7 @@ Missing drivers are checked first: a node of the pool with these drivers must ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -138,9 +138,16 @@ def without_machines(outside: Sequence[LeftOut], catalog: Catalog, snapshot: Sna
     lacking -= {name for node in snapshot.nodes for name in node.allocatable}
     clouds = all_of(sorted({one.cloud for one in catalog}))
     return tuple(
-        replace(entry, reasons=tuple(_handed_out(_nowhere(r, lacking, clouds), having) for r in entry.reasons))
+        replace(entry, reasons=_useful(_handed_out(_nowhere(r, lacking, clouds), having) for r in entry.reasons))
         for entry in outside
     )
+
+
+def _useful(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Without the scheduler's where no machine has the devices: a pool that includes it changes nothing."""
+    found = tuple(reasons)
+    nowhere = any("clouds" in reason.detail for reason in found)
+    return tuple(reason for reason in found if not (nowhere and reason.code is Code.OTHER_SCHEDULER))
 
 
 def _handed_out(reason: Reason, having: Mapping[str, str]) -> Reason:

@@ -37,8 +37,8 @@ def with_implied_selectors(snapshot: Snapshot, admitted: Collection[str] = ()) -
     if snapshot.nodes:
         return snapshot
     if snapshot.pools:
-        pods = tuple(_where_mounted(pod, snapshot, admitted) for pod in snapshot.pods)
-        return snapshot if pods == snapshot.pods else replace(snapshot, pods=pods)
+        kept = tuple(_where_mounted(pod, snapshot, admitted) for pod in snapshot.pods)
+        return snapshot if kept == snapshot.pods else replace(snapshot, pods=kept)
     snapshot = selecting_what_images_need(snapshot)
     groups = implied_by_groups(snapshot.pods)
     near = (_of_group(_near_each_other(pod), groups) for pod in snapshot.pods)

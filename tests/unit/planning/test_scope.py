@@ -291,10 +291,26 @@ def test_a_claim_whose_name_the_status_lost_is_told_apart_from_one_that_is_not_m
 def test_the_scheduler_does_not_hide_what_else_the_scope_refuses() -> None:
     asking = replace(
         pod("web", scheduler_name="volcano"),
-        containers=(Container("c", FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)})),),
+        containers=(Container("c", FrozenMap({"nvidia.com/gpu": Quantity.of(1)})),),
     )
     result = plan(snapshot([asking]))
     assert outside(result) == {"default/web": [Code.OTHER_SCHEDULER, Code.OUT_OF_SCOPE]}
+
+
+@pytest.mark.parametrize(
+    ("resources", "annotations"),
+    [({"aws.amazon.com/neuron": Quantity.of(1)}, {}), ({}, {"gpu-fraction": "0.5"})],
+    ids=["no machine of the catalog has it", "a part by annotation"],
+)
+def test_no_scheduler_in_a_scope_helps_where_nothing_is_bought_anyway(
+    resources: dict[str, Quantity], annotations: dict[str, str]
+) -> None:
+    asking = replace(
+        pod("web", scheduler_name="volcano"),
+        containers=(Container("c", FrozenMap(resources)),),
+        annotations=FrozenMap(annotations),
+    )
+    assert outside(plan(snapshot([asking]))) == {"default/web": [Code.OUT_OF_SCOPE]}
 
 
 def test_only_what_has_ended_is_said_to_have_ended() -> None:
