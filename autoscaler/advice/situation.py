@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
-from autoscaler.lint.meant_advice import wants_simulated_node
+from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Considered, LeftOut, Plan
 from autoscaler.model.pod import Pod

@@ -9,6 +9,7 @@ from typing import Final
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
 from autoscaler.dra.claims.node_allocatable import NODE_ALLOCATABLE_GATE
 from autoscaler.errors import ConfigurationError
+from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
@@ -158,10 +159,13 @@ def _brief_windows(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _domains_without_link(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do."""
+    """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do. A
+    simulated node has no NVLink."""
     told: set[str] = set()
     for pod in snapshot.pods:
         if pod.bound or not uses_channel(pod, snapshot) or _asks_for_link(pod, snapshot):
+            continue
+        if wants_simulated_node(pod, snapshot):
             continue
         key = pod.owner or pod.key
         if key in told:

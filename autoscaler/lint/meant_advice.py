@@ -3,21 +3,17 @@ rest of their group; and about nodes that they select and no plan buys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.required import field_of
+from autoscaler.lint.pods.simulated_nodes import is_simulated, wants_simulated_node
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import implied_by_groups, like_group, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
-from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes import labels
-
-# KWOK documentation, "Manage Nodes and Pods" (0.7): the label of its nodes, beside which they have the taint KWOK_NODE.
-_OF_KWOK: Final = ("type", "kwok")
 
 
 def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -40,7 +36,7 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
             alike[0].origin,
         )
     simulated = [pod for pod in waiting if wants_simulated_node(pod, snapshot) and not asks_for_no_device(pod)]
-    if simulated and not any(_is_simulated(node.labels) for node in snapshot.nodes):
+    if simulated and not any(is_simulated(node.labels) for node in snapshot.nodes):
         yield _simulated(simulated, snapshot)
     beside = [pod for pod in waiting if pod.requires_label(labels.CONTROL_PLANE) and asks_for_no_device(pod)]
     there = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
@@ -48,32 +44,16 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield _beside_control_plane(beside)
 
 
-def wants_simulated_node(pod: Pod, snapshot: Snapshot) -> str:
-    """The labels in the pod's selector that only simulated nodes, or nodes with simulated GPUs, have; nothing if a pool
-    launches such nodes."""
-    if any(pool.node_template.kind in PUBLISHING_TEMPLATES or _is_simulated(pool.labels) for pool in snapshot.pools):
-        return ""
-    if pod.requires_label(labels.SIMULATED_GPUS):
-        return labels.SIMULATED_GPUS
-    key, value = _OF_KWOK
-    tolerates = any(one.key == labels.KWOK_NODE for one in pod.tolerations)
-    return f"{key}={value}" if tolerates and (value,) in pod.required_values({key}) else ""
-
-
-def _is_simulated(of_node: Mapping[str, str]) -> bool:
-    key, value = _OF_KWOK
-    return labels.SIMULATED_GPUS in of_node or of_node.get(key) == value
-
-
 def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
-    label = wants_simulated_node(pods[0], snapshot)
+    label, claimed = wants_simulated_node(pods[0], snapshot), bool(pods[0].claims)
     what = "whose GPUs fake-gpu-operator simulates" if label == labels.SIMULATED_GPUS else "that KWOK simulates"
+    slices = ", with the ResourceSlices of its devices (kubectl get nodes,resourceslices -o yaml)," if claimed else ""
     return surprise(
         f"Pod {pods[0].key}",
         ("spec",),
         f"selects {label}, the label of nodes {what}{and_more(pods)}: no accelerator needs to be bought for it, and no "
         "change is proposed that buys one",
-        f"give the simulated Node with -f to plan for it; to run it on a real device, do not select {label}",
+        f"give the simulated Node{slices} with -f to plan for it; to run it on a real device, do not select {label}",
         pods[0].origin,
     )
 

@@ -115,6 +115,7 @@ def test_a_window_of_one_minute(schedule: str, expected: list[str]) -> None:
         pytest.param(linked(node_selector=FrozenMap({labels.NVIDIA_GPU_CLIQUE: "a.1"})), 0, id="selector"),
         pytest.param(linked(pod_affinity=(PodAffinityTerm(None, labels.NVIDIA_GPU_CLIQUE),)), 0, id="affinity"),
         pytest.param(linked(gang="g"), 0, id="gang"),
+        pytest.param(linked(node_selector=FrozenMap({labels.SIMULATED_GPUS: "mock-b"})), 0, id="simulated node"),
     ],
 )
 def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod, expected: int) -> None:

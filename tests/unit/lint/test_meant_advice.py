@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from autoscaler.lint.meant_advice import meant_advice, wants_simulated_node
+from autoscaler.lint.meant_advice import meant_advice
+from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -97,3 +98,9 @@ def test_a_control_plane_that_is_given_needs_no_warning() -> None:
     assert told(given, nodes=(Node("n"),)) != []
     assert told(given, nodes=(Node("n", labels=label),)) == []
     assert told(given, pools=(CapacityPool("own", labels=label),)) == []
+
+
+def test_the_devices_of_a_simulated_node_are_asked_for_as_well() -> None:
+    """Its Node alone has no devices for a claim."""
+    (found,) = meant_advice(snapshot([OF_KWOK], [claim("c")]))
+    assert "with the ResourceSlices of its devices (kubectl get nodes,resourceslices -o yaml)" in found.next_step
