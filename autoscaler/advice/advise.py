@@ -49,13 +49,14 @@ from autoscaler.advice.pool_changes import (
     elsewhere,
     exceeded_limits,
     feature_discovery,
+    gives_up_label,
     keys_allowed,
     keys_served,
-    labels_given,
     parts_of_cards,
     raise_limit,
     requirements,
     staying_in_cloud,
+    undone,
 )
 from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings, plugins, where_tried, with_drivers
 from autoscaler.advice.prices import capacity_blocks, prices
@@ -184,7 +185,7 @@ def _no_news(change: Change, found: Sequence[Advice]) -> bool:
     """True if what was found makes the change needless."""
     if found and (change.kind in _TO_FIND_OUT or gives_up_accelerator(change)):
         return True
-    return any(_answered(change, entry.change) or _gives_up(change, entry.change) for entry in found)
+    return any(_answered(change, entry.change) or gives_up_label(change, entry.change) for entry in found)
 
 
 def _kept(
@@ -299,7 +300,7 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget, *also: Cha
     sensible = [
         (a, b)
         for a, b in pairs
-        if not (_undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
+        if not (undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
     ]
     for first, second in sensible[:_PAIRS]:
         change = Change.together(*also, tried[first], tried[second])
@@ -313,37 +314,12 @@ def _leaves_cloud(change: Change) -> bool:
     return change.kind is ChangeKind.ASK_ELSEWHERE and change.detail["option"] == "--cloud"
 
 
-def _undone(one: Change, other: Change) -> bool:
-    """True if one gives nodes a label that the pod no longer selects after the other."""
-    return _ungiven(one, other) or _ungiven(other, one)
-
-
-def _ungiven(change: Change, dropping: Change) -> bool:
-    given = [label for part in change.parts or (change,) for label in labels_given(part)]
-    dropped = [part.detail for part in dropping.parts or (dropping,) if keys_dropped(part)]
-    return any(label.startswith(f"{each['key']}={each.get('value', '')}") for label in given for each in dropped)
-
-
 def _answered(change: Change, found: Change) -> bool:
     """True if a nearer value of the same condition, or another memory of the same GPU, has been found to help."""
     if change.kind is found.kind is ChangeKind.REWRITE_TYPE and change.detail["key"] == labels.NVIDIA_GPU_PRODUCT:
         return True
     same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
     return same and change.detail["condition"] == found.detail["condition"]
-
-
-def _gives_up(change: Change, found: Change) -> bool:
-    """True if it drops the label for which another has been found that selects the same accelerator or the nearest, or
-    has nodes carry a label that is not true of them."""
-    dropped = keys_dropped(change)
-    if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
-        return any(str(key).startswith(labels.AUTO_MODE_INSTANCE_PREFIX) for key in dropped)
-    if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
-        return found.detail["key"] in dropped
-    given = [label for part in change.parts or (change,) for label in labels_given(part)]
-    return found.kind is ChangeKind.NEAREST_MODEL and any(
-        label.startswith(f"{found.detail['key']}=") for label in given
-    )
 
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
+from autoscaler.advice.pod_changes import keys_dropped
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.tpu_advice import hosts_meant
@@ -352,3 +353,28 @@ def _named_by(asked: Situation, classes: Collection[str]) -> frozenset[str]:
         if selector.expression
     )
     return drivers_named(expressions)
+
+
+def undone(one: Change, other: Change) -> bool:
+    """True if one gives nodes a label that the pod no longer selects after the other."""
+    return _ungiven(one, other) or _ungiven(other, one)
+
+
+def _ungiven(change: Change, dropping: Change) -> bool:
+    given = [label for part in change.parts or (change,) for label in labels_given(part)]
+    dropped = [part.detail for part in dropping.parts or (dropping,) if keys_dropped(part)]
+    return any(label.startswith(f"{each['key']}={each.get('value', '')}") for label in given for each in dropped)
+
+
+def gives_up_label(change: Change, found: Change) -> bool:
+    """True if it drops the label for which another has been found that selects the same accelerator or the nearest, or
+    has nodes carry a label that is not true of them."""
+    dropped = keys_dropped(change)
+    if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
+        return any(str(key).startswith(known.AUTO_MODE_INSTANCE_PREFIX) for key in dropped)
+    if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
+        return found.detail["key"] in dropped
+    given = [label for part in change.parts or (change,) for label in labels_given(part)]
+    return found.kind is ChangeKind.NEAREST_MODEL and any(
+        label.startswith(f"{found.detail['key']}=") for label in given
+    )

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
-from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Considered, LeftOut, Plan
 from autoscaler.model.pod import Pod
@@ -18,6 +17,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.mounted import clouds_of_storage_names, clouds_of_volumes
 from autoscaler.planning.demand.scope import asks_for_no_device, pools_of
 from autoscaler.planning.policy import Where
+from autoscaler.planning.supply.simulated_nodes import wants_simulated_node
 from instance_catalog.dataclass import dataclass
 from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels

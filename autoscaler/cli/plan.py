@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import click
 
-from autoscaler.advice.asked_for_kinds import SoldOtherwise, cheaper_if_asked_for
+from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_if_asked_for, cheaper_if_measured
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.advice.ignored import on_existing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
@@ -242,6 +242,7 @@ def _decide(
     decided = on_existing_nodes(decided, snapshot, catalog)
     found_advice = (
         *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
+        *_memory(cheaper_if_measured(decided, snapshot, catalog, used, now)),
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),
         *meant_advice(loaded.snapshot),
@@ -281,6 +282,24 @@ def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:
             "the disk makes this plan dear: cheaper machines are left out only for the root disk that is assumed, and "
             f"with {disks} the plan is {nodes} for {money(found.usd_per_hour)} $/h",
             f"if yours are that large, say so: `{steps}`, and plan with --catalog DIR",
+        )
+
+
+def _memory(found: IfMeasured | None) -> Iterator[Diagnostic]:
+    """The machines that would make the plan cheaper if nodes show more memory than the catalog guesses."""
+    if found is None:
+        return
+    nodes = " and ".join(f"{count} × {name}" for name, count in found.launches)
+    for one in found.types:
+        assumed = f"{one.assumed.int64_value() // 2**20}Mi"
+        yield surprise(
+            f"instance type {one.instance_type}",
+            (),
+            f"fits and costs less if its nodes have {one.needed} of allocatable memory: {assumed} is a guess on the "
+            f"safe side; with that the plan is {nodes} for {money(found.usd_per_hour)} $/h",
+            "look at one (`kubectl get node NAME -o jsonpath='{.status.allocatable.memory}'`), tell the catalog "
+            f"(`foreslice catalog set {one.instance_type} allocatable.memory=… --into DIR --reason WHY`) and plan with "
+            "--catalog DIR",
         )
 
 

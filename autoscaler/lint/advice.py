@@ -9,7 +9,6 @@ from typing import Final
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
 from autoscaler.dra.claims.node_allocatable import NODE_ALLOCATABLE_GATE
 from autoscaler.errors import ConfigurationError
-from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
@@ -20,6 +19,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, uses_channel
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
+from autoscaler.planning.supply.simulated_nodes import wants_simulated_node
 from instance_catalog.diagnostic import Diagnostic, Path, Severity, and_more
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts

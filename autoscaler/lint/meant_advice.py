@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.required import field_of
-from autoscaler.lint.pods.simulated_nodes import is_simulated, wants_simulated_node
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import implied_by_groups, like_group, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
+from autoscaler.planning.supply.simulated_nodes import is_simulated, wants_simulated_node
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.kubernetes import labels
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from autoscaler.lint.meant_advice import meant_advice
-from autoscaler.lint.pods.simulated_nodes import wants_simulated_node
 from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.planning.supply.simulated_nodes import wants_simulated_node
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

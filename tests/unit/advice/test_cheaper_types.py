@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.advice.asked_for_kinds import cheaper_if_asked_for
+from autoscaler.advice.cheaper_types import cheaper_if_asked_for
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where

@@ -1,0 +1,145 @@
+"""Machines that fit and cost less, and that a plan leaves out: sold only in ways it has to be asked for, such as Spot,
+or without memory that the catalog guesses.
+
+How much memory a hypervisor and a kernel keep is a guess of some clouds, on the safe side. Nothing is bought on it; the
+plan says which machine to measure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.one_cloud import cost_of
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.scheduling.resources import pod_requests
+from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType, InstanceType
+from instance_catalog.types.node_allocatable import MEMORY, node_allocatable
+
+_MOST_PODS: Final = 100  # a plan for more takes seconds, and these are made beside it
+_ALLOWED: Final = (CapacityType.SPOT, CapacityType.ON_DEMAND)
+_MEBI: Final = 2**20
+_GUESSED: Final = "memoryOverhead"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A type that fits if `needed` of its memory are allocatable, instead of what is `assumed`."""
+
+    instance_type: str
+    needed: Quantity
+    assumed: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class IfMeasured:
+    """The cost and launches of the plan if nodes of the types have the memory that the pods need."""
+
+    usd_per_hour: Decimal
+    launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes
+    types: tuple[Measured, ...]
+
+
+def cheaper_if_measured(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> IfMeasured | None:
+    """The plan with the memory that types would have if a cloud kept none, where types that cost less lack no more
+    than that; None where that changes nothing."""
+    before = cost_of(plan)
+    if before is None or len(plan.placements) > _MOST_PODS:
+        return None
+    short = {found.instance_type: found for found in _short(plan, snapshot, catalog, policy)}
+    if not short:
+        return None
+    quick = replace(policy, considered=0, shown_fits=0, explains=False)
+    after = plan_for(snapshot, _told(catalog, short), quick, now)
+    cost = cost_of(after)
+    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
+        return None
+    counts = Counter(node.offering.instance_type for node in after.launches)
+    used = tuple(found for name, found in short.items() if name in counts)
+    return IfMeasured(cost, tuple(sorted(counts.items())), used) if used else None
+
+
+def _short(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Iterator[Measured]:
+    """Each type that lacks no more than the guess for a pod that gets a dearer machine."""
+    price_of = {pod: node.usd_per_hour or Decimal(0) for node in plan.launches for pod in node.pods}
+    pods = (pod for pod in snapshot.pods if pod.key in price_of)
+    asking = [(pod_requests(pod).get(MEMORY, 0), price_of[pod.key]) for pod in pods]
+    for known in catalog if any(wanted for wanted, _ in asking) else ():
+        price = known.price.usd_per_hour if known.price else None
+        elsewhere = policy.where.clouds and known.cloud not in policy.where.clouds
+        if price is None or elsewhere or not _guessed(known):
+            continue
+        assumed = node_allocatable(known)[MEMORY]
+        bare = replace(known.reservation, memory_overhead=Fraction(0))
+        most = node_allocatable(replace(known, reservation=bare))[MEMORY].int64_value()
+        fitting = (wanted for wanted, paid in asking if paid > price and assumed.int64_value() < wanted <= most)
+        if needed := max(fitting, default=0):
+            yield Measured(known.name, Quantity.parse(f"{-(-needed // _MEBI)}Mi"), assumed)
+
+
+def _guessed(known: InstanceType) -> bool:
+    fact = known.reservation.provenance.get(_GUESSED)
+    return MEMORY not in known.allocatable and fact is not None and fact.guess
+
+
+def _told(catalog: Catalog, short: dict[str, Measured]) -> Catalog:
+    """The catalog as `foreslice catalog set` would leave it."""
+    told = {}
+    for name, found in short.items():
+        known = catalog.types[name]
+        told[name] = replace(known, allocatable=known.allocatable.with_items({MEMORY: found.needed}))
+    digest = f"{catalog.digest}/{'/'.join(f'{name}={found.needed}' for name, found in sorted(short.items()))}"
+    return replace(catalog, types=catalog.types.with_items(told), digest=digest)
+
+
+@dataclass(frozen=True, slots=True)
+class SoldOtherwise:
+    """The cost and launches of the plan if `allowed` are requested; `types` are sold in no other way."""
+
+    types: tuple[str, ...]
+    allowed: tuple[CapacityType, ...]
+    usd_per_hour: Decimal
+    launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes
+
+
+def cheaper_if_asked_for(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> SoldOtherwise | None:
+    """The plan with Spot, where nobody said how to buy and smaller machines with the same accelerators are never sold
+    on demand; None where that changes nothing. What is cheaper only for being Spot is no news."""
+    before = cost_of(plan)
+    if snapshot.pools or policy.where.capacity_types or before is None or len(plan.placements) > _MOST_PODS:
+        return None
+    if not _smaller(plan, catalog):
+        return None
+    asked = replace(policy, considered=0, shown_fits=0, explains=False)
+    after = plan_for(snapshot, catalog, replace(asked, where=replace(asked.where, capacity_types=_ALLOWED)), now)
+    counts = Counter(node.offering.instance_type for node in after.launches)
+    types = tuple(sorted(name for name in counts if not catalog.types[name].sold_on_demand))
+    cost = cost_of(after)
+    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out) or not types:
+        return None
+    return SoldOtherwise(types, _ALLOWED, cost, tuple(sorted(counts.items())))
+
+
+def _smaller(plan: Plan, catalog: Catalog) -> bool:
+    """True if a launched machine has more of its accelerators than one that is never sold on demand."""
+    most = Counter[tuple[str, str]]()
+    for one in (catalog.types[node.offering.instance_type] for node in plan.launches):
+        if one.accelerator is not None:
+            key = (one.cloud, one.accelerator.key)
+            most[key] = max(most[key], one.device_count)
+    rare = (one for one in catalog if one.accelerator is not None and not one.sold_on_demand)
+    return any(one.device_count < most[one.cloud, one.accelerator.key] for one in rare if one.accelerator)
