@@ -240,20 +240,7 @@ def _decide(
     snapshot = with_implied_selectors(snapshot, clouds_of_pools(snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
     decided = on_existing_nodes(decided, snapshot, catalog)
-    found_advice = (
-        *_disks(cheaper_with_larger_disks(decided, snapshot, catalog, used, now)),
-        *_memory(cheaper_if_measured(decided, snapshot, catalog, used, now)),
-        *advice(snapshot),
-        *foreign_advice(loaded.snapshot, catalog, decided),
-        *meant_advice(loaded.snapshot),
-        *names_advice(snapshot),
-        *plan_advice(snapshot, decided),
-        *supply_advice(snapshot, decided, catalog),
-        *network_advice(snapshot, decided, catalog),
-        *tpu_advice(snapshot, decided, catalog),
-        *_of_clouds(used, policy, clouds_of(decided, catalog), snapshot),
-        *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
-    )
+    found_advice = _advice(decided, loaded, snapshot, catalog, (used, policy), now)
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
     aside = unconsidered(snapshot, decided, catalog)
@@ -263,6 +250,28 @@ def _decide(
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(snapshot, catalog, decided, now, used)
+
+
+def _advice(
+    decided: Plan, loaded: Loaded, snapshot: Snapshot, catalog: Catalog, policies: tuple[Policy, Policy], now: datetime
+) -> tuple[Diagnostic, ...]:
+    """What people may not expect of the plan. The policies: with the cloud that it uses, and as it was asked for."""
+    used, asked = policies
+    disks = cheaper_with_larger_disks(decided, snapshot, catalog, used, now)
+    return (
+        *_disks(disks),
+        *_memory(cheaper_if_measured(decided, snapshot, catalog, used, now)),
+        *advice(snapshot),
+        *foreign_advice(loaded.snapshot, catalog, decided),
+        *meant_advice(loaded.snapshot),
+        *names_advice(snapshot),
+        *plan_advice(snapshot, decided),
+        *supply_advice(snapshot, decided, catalog, dear_disks=disks is not None),
+        *network_advice(snapshot, decided, catalog),
+        *tpu_advice(snapshot, decided, catalog),
+        *_of_clouds(used, asked, clouds_of(decided, catalog), snapshot),
+        *_asked_for(cheaper_if_asked_for(decided, snapshot, catalog, used, now)),
+    )
 
 
 def _disks(found: Cheaper | None) -> Iterator[Diagnostic]:

@@ -46,9 +46,12 @@ _OF_ANY_MODEL: Final = frozenset(
 )
 
 
-def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+def supply_advice(
+    snapshot: Snapshot, plan: Plan, catalog: Catalog, *, dear_disks: bool = False
+) -> Iterator[Diagnostic]:
     """Of plans with pools only root disks, plugins, what nobody prepares, nodes of clouds themselves, and GPUs of which
-    neither pod nor pool says the model: pools say what else the nodes are."""
+    neither pod nor pool says the model: pools say what else the nodes are. `dear_disks`: cheaper GPUs are left out for
+    the root disks that are assumed."""
     yield from assumed_disk(snapshot, plan, catalog)
     yield from memory_volumes(snapshot, plan)
     yield from directories_of_nodes(snapshot, plan)
@@ -63,11 +66,11 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
         yield from _shared_by_pools(snapshot)
     yield from _of_shared_gpus(snapshot)
     if snapshot.pools:
-        yield from _any_gpu(snapshot, plan, catalog)
+        yield from _any_gpu(snapshot, plan, catalog, dear_disks=dear_disks)
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from tainted_by_cloud(snapshot, plan, catalog)
-    yield from _any_gpu(snapshot, plan, catalog)
+    yield from _any_gpu(snapshot, plan, catalog, dear_disks=dear_disks)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _named_for_sharing(snapshot)
     yield from _discovered(plan)
@@ -97,15 +100,16 @@ def _assumed_plugins(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
         )
 
 
-def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, dear_disks: bool) -> Iterator[Diagnostic]:
     """The GPU that pods get which say nothing about it, once: of the model that most of them get."""
     card, asking = _of_any_model(snapshot, plan, catalog)
     if card is not None:
         rest = and_more(asking)
+        kind = "cheapest kind with the root disks that are assumed" if dear_disks else "cheapest kind"
         yield surprise(
             f"Pod {asking[0].key}",
             (),
-            f"names no GPU model or memory{rest}, so it gets whole GPUs of the cheapest kind: {_card(card)}",
+            f"names no GPU model or memory{rest}, so it gets whole GPUs of the {kind}: {_card(card)}",
             _how_to_name(asking[0]),
             asking[0].origin,
         )

@@ -152,6 +152,8 @@ def test_the_gpu_that_a_pod_gets_which_says_nothing_of_it(
     plan = plan_for(state, shipped("g6.xlarge"), Policy(), NOW)
     assert len(plan.placements) == 2
     assert [one.message for one in supply_advice(state, plan, SHIPPED) if "names no" in one.message] == expected
+    dear = [one.message for one in supply_advice(state, plan, SHIPPED, dear_disks=True) if "names no" in one.message]
+    assert dear == [text.replace("kind:", "kind with the root disks that are assumed:") for text in expected]
 
 
 def replica(index: int, *, owner: str, claims: tuple[str, ...] = (), namespace: str = "default") -> Pod:
