@@ -37,6 +37,9 @@ _ORDER = {kind: position for position, kind in enumerate(KINDS)}
 # Pods of all files together, with those that workloads make. Kubernetes supports as many in a cluster
 # (kubernetes.io/docs/setup/best-practices/cluster-large, 2026-11-27).
 MOST_PODS: Final = 150_000
+_NOTHING: Final = Diagnostic(
+    "no Kubernetes objects found", "give manifests of pods, or workloads that make pods, and the claims they use"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,37 +153,40 @@ def load(
     read = merged(_documents(paths, stdin))
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
-    problems = [found for found in classified if isinstance(found, Diagnostic)]
-    if not any(found.kind.expands or found.kind.name == "Pod" for found in objects):
-        problems = list(without_offers(problems))
+    problems = _of_kinds(classified, objects)
     manifests = ManifestSet(runtime_classes=set(_runtime_classes(read)))
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
     decided = context.profile_over(profile)
-    drivers = tuple(drivers)
-    complete(manifests, decided, drivers)
+    complete(manifests, decided, drivers := tuple(drivers))
     # Where something could not be read, it may be what a name leads to.
     named = used if all(problem.severity is not Severity.ERROR for problem in problems) else set()
-    problems += warn_of_betas([found.document for found in objects])
-    problems += warn_of_images(found.document for found in objects)
+    documents = [found.document for found in objects]
+    problems += (*warn_of_betas(documents), *warn_of_images(documents))
     for found in objects:
         _check_rules(found, objects, decided)
     _check_names([one for one in objects if one.key in named], Uses(manifests, decided, read, drivers, planned))
     problems += (one.document.located(problem, strict=strict) for one in objects for problem in one.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
-        step = "give manifests of pods, or workloads that make pods, and the claims they use"
-        problems.append(Diagnostic("no Kubernetes objects found", step, file=", ".join(paths)))
+        problems.append(replace(_NOTHING, file=", ".join(paths)))
     return Loaded(
         snapshot=assemble(manifests, decided),
-        problems=_in_order(problems, [found.document for found in objects]),
+        problems=_in_order(problems, documents),
         context=context,
-        documents=tuple(found.document for found in objects),
+        documents=tuple(documents),
         overlays=tuple(manifests.overlays),
         node_templates=tuple(manifests.node_templates),
         skipped=tuple(found.name for found in classified if isinstance(found, _Skipped)),
         refused=tuple(found.document for found in classified if isinstance(found, _Refused)),
         templates=tuple(found.name for found in classified if isinstance(found, _Template)),
     )
+
+
+def _of_kinds(classified: Sequence[object], objects: Sequence[_Object]) -> list[Diagnostic]:
+    """What is wrong with documents that are not read; nothing is offered to plan for the rest where nothing is left."""
+    problems = [found for found in classified if isinstance(found, Diagnostic)]
+    planned = any(found.kind.expands or found.kind.name == "Pod" for found in objects)
+    return problems if planned else list(without_offers(problems))
 
 
 def _in_order(problems: Sequence[Diagnostic], documents: Sequence[Document]) -> tuple[Diagnostic, ...]:

@@ -11,6 +11,7 @@ import pytest
 from autoscaler.advice import advise as room
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.pool_changes import undone as is_undone
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget
 from autoscaler.model.capacity import CapacityPool, Limits, PodScope, Scope
@@ -372,8 +373,7 @@ def test_every_kind_of_change_has_a_sentence_with_its_facts() -> None:
 def test_a_label_is_not_given_to_nodes_for_a_pod_that_no_longer_selects_it(value: str, undone: bool) -> None:
     added = Change.of(ChangeKind.ADD_LABELS, "pool a", lambda found: found, labels=("team=x",))
     dropped = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod b", lambda found: found, key="team", value=value)
-    assert room._undone(added, dropped) is room._undone(dropped, added) is undone
-    assert not room._undone(added, added)
+    assert (is_undone(added, dropped), is_undone(dropped, added), is_undone(added, added)) == (undone, undone, False)
 
 
 @pytest.mark.parametrize(

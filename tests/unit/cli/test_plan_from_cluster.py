@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from autoscaler.cli.plan import plan
+from autoscaler.errors import ConfigurationError
 
 
 def template(name: str, namespace: str, device_class: str) -> dict[str, Any]:
@@ -67,3 +69,17 @@ def test_a_manifest_that_no_server_has_is_an_error(evil: tuple[dict[str, Any], .
     result = planned(*GOOD, *written)
     assert result.exit_code == 1
     assert f"'{name}'" in str(result.exception)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--live", "-f", "pods.yaml"]], ids=["neither", "both"])
+def test_manifests_or_a_cluster(arguments: list[str]) -> None:
+    result = CliRunner().invoke(plan, arguments)
+    assert result.exit_code == 2
+    assert "Give either -f with manifests, or --live" in result.output
+
+
+def test_no_cluster_says_what_to_give(tmp_path: Path) -> None:
+    result = CliRunner().invoke(plan, ["--live", "--kubeconfig", str(tmp_path / "missing")])
+    assert isinstance(result.exception, ConfigurationError)
+    assert "there is no kubeconfig" in str(result.exception)
+    assert "--kubeconfig" in str(result.exception)
