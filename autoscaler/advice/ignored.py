@@ -6,7 +6,7 @@ is a pool's scope; users should not discover the next one only after they remove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from datetime import datetime
 from typing import Final
 
@@ -35,10 +35,12 @@ def on_existing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
     """The plan in which ignored pods have a place on the existing node to which kube-scheduler would bind them. Those
     that ask for devices of such nodes and fit on none have the reasons of the nearest one, too.
 
-    The pods that pools serve keep their places. Pods of other schedulers stay ignored: their rules are not known.
+    The pods that pools serve keep their places. Other schedulers may have rules beside those of kube-scheduler: only
+    their pods that ask for devices of existing nodes, with which somebody asks whether they fit, have a place.
     """
     ignored = {entry.pod for entry in plan.outside}
-    pods = [pod for pod in snapshot.pods if pod.key in ignored and _is_bindable(pod)]
+    had = {name for node in snapshot.nodes for name in node.allocatable}
+    pods = [pod for pod in snapshot.pods if pod.key in ignored and _is_bindable(pod, had)]
     if not pods or not snapshot.nodes or len(pods) * len(snapshot.nodes) > _MOST_CHECKS:
         return plan
     found = schedule(sorted(pods, key=lambda pod: pod.turn), _after(plan, snapshot, catalog), first)
@@ -63,8 +65,10 @@ def on_existing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
     )
 
 
-def _is_bindable(pod: Pod) -> bool:
-    return pod.scheduler_name in KNOWN_SCHEDULERS and not pod.scheduling_gates
+def _is_bindable(pod: Pod, had: Set[str]) -> bool:
+    known = pod.scheduler_name in KNOWN_SCHEDULERS
+    asks = any("/" in name and name in had for name in requested_resources(pod))
+    return (known or asks) and not pod.scheduling_gates
 
 
 def _after(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> World:

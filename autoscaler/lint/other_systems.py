@@ -324,7 +324,7 @@ def _path_of_node(pod: Pod) -> str:
 def _path(path: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("spec", "volumes"),
-        f"mounts {path} of its node, which must be there before{{rest}} (hostPath): it does not start on a new node "
+        f"mounts {path} of its node (hostPath){{rest}}, which must be there before: it does not start on a new node "
         "whose image or start script does not make the path",
         "put the data on a PersistentVolume, or have your nodes make the path when they start",
     )

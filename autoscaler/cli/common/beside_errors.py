@@ -4,6 +4,7 @@ only afterwards."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.kube.fields import Fields
@@ -28,6 +29,8 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.types.catalog import Catalog
 
+_OF_THE_REST: Final = " or, before it runs, a Deployment whose pods ask for the rest"
+
 
 def beside_errors(loaded: Loaded, catalog: Catalog) -> Iterator[Diagnostic]:
     """Warnings about devices that no machine has, and about pods that no pool serves.
@@ -46,13 +49,17 @@ def beside_errors(loaded: Loaded, catalog: Catalog) -> Iterator[Diagnostic]:
         yield replace(found, subject=named[found.subject], path=()) if found.subject in named else found
 
 
-def without_deployments(problems: Iterable[Diagnostic], told: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """The problems; for objects whose devices are `told` about, without the step to write a Deployment, which would ask
-    for the same devices."""
-    subjects = {one.subject for one in told}
-    for one in problems:
-        step = one.next_step.replace(A_DEPLOYMENT, "") if one.subject in subjects else one.next_step
-        yield replace(one, next_step=step)
+def without_deployments(loaded: Loaded, told: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The problems; for objects whose devices are `told` about, the step to write a Deployment is for what else they
+    ask for, if there is anything: it would ask for the same devices."""
+    said = {one.subject: one.message for one in told}
+    asked = {one.name: {name for _, name, _ in devices_in(one.value)} for one in loaded.refused}
+    for one in loaded.problems:
+        if one.subject not in said:
+            yield one
+            continue
+        rest = any(name not in said[one.subject] for name in asked.get(one.subject, ()))
+        yield replace(one, next_step=one.next_step.replace(A_DEPLOYMENT, _OF_THE_REST if rest else ""))
 
 
 def _makes_pods(document: Document) -> bool:

@@ -78,7 +78,7 @@ def read_manifests(
     more: list[Diagnostic] = []
     if not loaded.ok:
         more = list(beside_errors(loaded, catalog_of(loaded, directories, now_of(loaded))))
-        loaded = replace(loaded, problems=tuple(without_deployments(loaded.problems, more)))
+        loaded = replace(loaded, problems=tuple(without_deployments(loaded, more)))
     problems = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
         told = "".join(f"\nwarning: {one.block}" for one in more)

@@ -111,11 +111,19 @@ def test_the_nearest_of_the_nodes_that_have_the_device_is_told() -> None:
     ]
 
 
-def test_pods_of_other_schedulers_and_gated_pods_stay_ignored() -> None:
+def test_gated_pods_and_those_of_other_schedulers_without_devices_stay_ignored() -> None:
     gated = replace(asking("q"), scheduling_gates=("example.com/later",))
-    state = replace(snapshot([replace(asking("p"), scheduler_name="volcano"), gated]), nodes=(having("n1", 2),))
+    other = pod("p", scheduler_name="volcano")
+    state = replace(snapshot([other, gated]), nodes=(having("n1", 2),))
     made = plan(state)
     assert on_existing_nodes(made, state, CATALOG) == made
+
+
+def test_another_scheduler_is_no_reason_not_to_fit_the_devices_of_a_node() -> None:
+    state = replace(snapshot([replace(asking("p"), scheduler_name="volcano")]), nodes=(having("n1", 2),))
+    found = on_existing_nodes(plan(state), state, CATALOG)
+    assert [(placed.pod, placed.node) for placed in found.placements] == [("default/p", "n1")]
+    assert not found.outside
 
 
 def test_pods_that_pools_serve_keep_their_places() -> None:
