@@ -275,8 +275,7 @@ def _needed(result: Result) -> str:
 
 
 def _unfit(result: Result) -> str:
-    """Why pods do not work on the machine, and the models that do not load there, which kube-scheduler does not
-    know."""
+    """Why pods do not work on the machine, and the models that do not load there: kube-scheduler does not know."""
     useless = "".join(f"; {text}" for text in result.useless)
     return useless + "".join(
         f"; {each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}" for each in result.models
