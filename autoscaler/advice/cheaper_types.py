@@ -16,8 +16,7 @@ from typing import Final
 
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.one_cloud import cost_of
-from autoscaler.planning.planner import plan_for
+from autoscaler.planning.one_cloud import cheaper, cost_of
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.resources import pod_requests
 from instance_catalog.dataclass import dataclass, replace
@@ -55,19 +54,16 @@ def cheaper_if_measured(
 ) -> IfMeasured | None:
     """The plan with the memory that types would have if a cloud kept none, where types that cost less lack no more
     than that; None where that changes nothing."""
-    before = cost_of(plan)
-    if before is None or len(plan.placements) > _MOST_PODS:
+    if cost_of(plan) is None or len(plan.placements) > _MOST_PODS:
         return None
     short = {found.instance_type: found for found in _short(plan, snapshot, catalog, policy)}
     if not short:
         return None
-    quick = replace(policy, considered=0, shown_fits=0, explains=False)
-    after = plan_for(snapshot, _told(catalog, short), quick, now)
-    cost = cost_of(after)
-    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
+    found = cheaper(plan, snapshot, _told(catalog, short), policy, now)
+    if found is None:
         return None
-    counts = Counter(node.offering.instance_type for node in after.launches)
-    used = tuple(found for name, found in short.items() if name in counts)
+    cost, counts = found
+    used = tuple(one for name, one in short.items() if name in counts)
     return IfMeasured(cost, tuple(sorted(counts.items())), used) if used else None
 
 
@@ -124,14 +120,13 @@ def cheaper_if_asked_for(
         return None
     if not _smaller(plan, catalog):
         return None
-    asked = replace(policy, considered=0, shown_fits=0, explains=False)
-    after = plan_for(snapshot, catalog, replace(asked, where=replace(asked.where, capacity_types=_ALLOWED)), now)
-    counts = Counter(node.offering.instance_type for node in after.launches)
-    types = tuple(sorted(name for name in counts if not catalog.types[name].sold_on_demand))
-    cost = cost_of(after)
-    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out) or not types:
+    asked = replace(policy, where=replace(policy.where, capacity_types=_ALLOWED))
+    found = cheaper(plan, snapshot, catalog, asked, now)
+    if found is None:
         return None
-    return SoldOtherwise(types, _ALLOWED, cost, tuple(sorted(counts.items())))
+    cost, counts = found
+    types = tuple(sorted(name for name in counts if not catalog.types[name].sold_on_demand))
+    return SoldOtherwise(types, _ALLOWED, cost, tuple(sorted(counts.items()))) if types else None
 
 
 def _smaller(plan: Plan, catalog: Catalog) -> bool:

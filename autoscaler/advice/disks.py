@@ -5,7 +5,6 @@ How large root disks are is a fact that people decide and the catalog assumes, s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -17,8 +16,7 @@ from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.pod_changes import shortages
 from autoscaler.model.plan import Considered, Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.one_cloud import cost_of
-from autoscaler.planning.planner import plan_for
+from autoscaler.planning.one_cloud import cheaper, cost_of
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.resources import pod_requests
 from instance_catalog.dataclass import dataclass, replace
@@ -61,15 +59,12 @@ def cheaper_with_larger_disks(
     if len(plan.placements) > _MOST_PODS:
         return None
     changes = tuple(_short_and_cheaper(plan, snapshot, catalog))
-    before = cost_of(plan)
-    if not changes or before is None:
+    if not changes or cost_of(plan) is None:
         return None
-    quick = replace(policy, considered=0, shown_fits=0, explains=False)
-    after = plan_for(snapshot, Change.together(*changes).catalog(catalog), quick, now)
-    cost = cost_of(after)
-    if cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
+    found = cheaper(plan, snapshot, Change.together(*changes).catalog(catalog), policy, now)
+    if found is None:
         return None
-    counts = Counter(node.offering.instance_type for node in after.launches)
+    cost, counts = found
     used = tuple(change for change in changes if change.detail["instance_type"] in counts)
     return Cheaper(cost, tuple(sorted(counts.items())), used) if used else None
 

@@ -16,9 +16,10 @@ from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import DoesNotFit, Fits
+from autoscaler.model.verdict import DoesNotFit
 from autoscaler.planning.demand.scope import pools_of, requested_resources
 from autoscaler.planning.placement.existing import present_nodes
+from autoscaler.planning.placement.replay import as_planned
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit_one
@@ -43,7 +44,8 @@ def on_existing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
     pods = [pod for pod in snapshot.pods if pod.key in ignored and _is_bindable(pod, had)]
     if not pods or not snapshot.nodes or len(pods) * len(snapshot.nodes) > _MOST_CHECKS:
         return plan
-    found = schedule(sorted(pods, key=lambda pod: pod.turn), _after(plan, snapshot, catalog), first)
+    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
+    found = schedule(sorted(pods, key=lambda pod: pod.turn), as_planned(plan, present), first)
     why = {pod.key: tuple(_nearest(pod, found.world)) for pod in found.left}
     bound = {entry.pod.key: entry for entry in found.bound}
     placements = (
@@ -69,19 +71,6 @@ def _is_bindable(pod: Pod, had: Set[str]) -> bool:
     known = pod.scheduler_name in KNOWN_SCHEDULERS
     asks = any("/" in name and name in had for name in requested_resources(pod))
     return (known or asks) and not pod.scheduling_gates
-
-
-def _after(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> World:
-    """The existing nodes with the pods that the plan places on them."""
-    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
-    world, pods = present.world, {pod.key: pod for pod in snapshot.pods}
-    for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
-        world = world.without_node(name)
-    for placement in plan.placements:
-        if placement.node in world.nodes and placement.pod in pods:
-            verdict = Fits(allocations=placement.allocations, preference=placement.preference)
-            world = world.placed((pods[placement.pod],), placement.node, verdict)
-    return world
 
 
 def _nearest(pod: Pod, world: World) -> Iterator[Reason]:

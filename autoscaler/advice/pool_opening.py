@@ -107,7 +107,7 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
-    # The pod is told to select the nearest model instead: no node has the one that the label names.
+    # Another change has the pod select the nearest model: no node has the one that the label names.
     labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
     labels = {key: value for key, value in labels.items() if not of_no_group(key, value)}
     if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):

@@ -1,7 +1,8 @@
-"""Plans without CapacityPools in one cloud: they offer all machines, but a cluster is in one cloud."""
+"""Plans without CapacityPools in one cloud: they offer all machines, but a cluster is in one cloud. Compares plans."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -72,3 +73,16 @@ def cost_of(plan: Plan) -> Decimal | None:
     """The price of the plan's launches in dollars per hour; None if one price is not known."""
     prices = [node.usd_per_hour for node in plan.launches]
     return None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
+
+
+def cheaper(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> tuple[Decimal, Counter[str]] | None:
+    """The price of another plan, and its nodes by instance type; None unless it costs less than the plan and leaves out
+    no more pods."""
+    before = cost_of(plan)
+    after = plan_for(snapshot, catalog, replace(policy, considered=0, shown_fits=0, explains=False), now)
+    cost = cost_of(after)
+    if before is None or cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
+        return None
+    return cost, Counter(node.offering.instance_type for node in after.launches)

@@ -31,6 +31,7 @@ from autoscaler.planning.disruption.kinds import uses_devices
 from autoscaler.planning.disruption.moves import preference_now
 from autoscaler.planning.disruption.without_nodes import as_pending
 from autoscaler.planning.placement.existing import Present
+from autoscaler.planning.placement.replay import as_planned
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.schedule import first, schedule
@@ -57,7 +58,7 @@ def room_made(plan: Plan, present: Present, snapshot: Snapshot, policy: Policy) 
     jobs = _jobs(plan, present.world, snapshot)[:_JOBS]
     if not jobs or "PodDisruptionBudget" in snapshot.unreadable:
         return ()
-    world = _as_planned(plan, present)
+    world = as_planned(plan, present)
     budgets = by_namespace(snapshot.disruption_budgets)
     running = {pod.key for pod in snapshot.pods if occupies(pod)}
     search = _Search(budgets, closed=closed_nodes(snapshot), kept=kept_nodes(snapshot), running=running)
@@ -103,19 +104,6 @@ def _saved(plan: Plan, keys: tuple[str, ...]) -> Decimal | None:
     alone = [launch for launch in plan.launches if launch.pods and set(launch.pods) <= set(keys)]
     prices = [launch.usd_per_hour for launch in alone if launch.usd_per_hour is not None]
     return sum(prices, Decimal(0)) if prices else None
-
-
-def _as_planned(plan: Plan, present: Present) -> World:
-    """The existing nodes, with the pods that the plan places on them."""
-    world = present.world
-    for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
-        world = world.without_node(name)
-    pods = {pod.key: pod for pod in world.snapshot.pods}
-    for placement in plan.placements:
-        if placement.target is Target.EXISTING and placement.node in world.nodes and placement.pod in pods:
-            fits = Fits(placement.allocations, placement.preference)
-            world = world.placed((pods[placement.pod],), placement.node, fits)
-    return world
 
 
 @dataclass(frozen=True, slots=True)

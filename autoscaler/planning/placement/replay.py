@@ -1,4 +1,4 @@
-"""Checks whether a plan holds if kube-scheduler, not the plan, chooses the nodes of pods.
+"""The nodes of a plan as worlds to schedule on. Checks whether the plan holds if kube-scheduler chooses the nodes.
 
 All launched and starting nodes exist from the start, and the plan's pods are scheduled by scores in the scheduler's
 order. Pods are not bound to their node in the plan, except by nominations that are in their status already.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autoscaler.model.plan import Plan
+from autoscaler.model.plan import Plan, Target
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.placement.existing import present_nodes
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.placement.existing import Present, present_nodes
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.schedule import Choice, schedule
 from autoscaler.scheduling.world import World
@@ -35,6 +36,19 @@ class Replay:
     def reasons(self) -> tuple[Reason, ...]:
         """A warning for each pod without a place."""
         return tuple(Reason.of(Code.REPLAY_STUCK, Subject("pod", key)) for key in self.stuck)
+
+
+def as_planned(plan: Plan, present: Present) -> World:
+    """The existing nodes, with the pods that the plan places on them."""
+    world = present.world
+    for name in [name for name in world.nodes if present.targets.get(name) is not Target.EXISTING]:
+        world = world.without_node(name)
+    pods = {pod.key: pod for pod in world.snapshot.pods}
+    for placement in plan.placements:
+        if placement.target is Target.EXISTING and placement.node in world.nodes and placement.pod in pods:
+            fits = Fits(placement.allocations, placement.preference)
+            world = world.placed((pods[placement.pod],), placement.node, fits)
+    return world
 
 
 def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:

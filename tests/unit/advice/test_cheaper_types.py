@@ -8,6 +8,7 @@ from autoscaler.advice.cheaper_types import IfMeasured, cheaper_if_asked_for, ch
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.one_cloud import cheaper
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from instance_catalog.dataclass import replace
@@ -93,3 +94,8 @@ def test_a_measured_machine_and_another_cloud_are_not_named() -> None:
 def test_a_sourced_overhead_is_no_guess() -> None:
     """Of GKE nodes it is known how much memory they show."""
     assert found_for("13300Mi", shipped("g2-standard-4", "g2-standard-8")) is None
+
+
+def test_a_plan_for_the_same_price_is_not_cheaper() -> None:
+    given = snapshot([pod("p", "c")], [claim("c", gpus())])
+    assert cheaper(plan_for(given, H100, Policy(), NOW), given, H100, Policy(), NOW) is None

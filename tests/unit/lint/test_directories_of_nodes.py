@@ -12,7 +12,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import CATALOG, claim, plan, pod, snapshot
 
-BY_HAND = {"metadata": {"name": "models"}, "spec": {"hostPath": {"path": "/root/models"}}}
+BY_HAND = {"metadata": {"name": "models"}, "spec": {"hostPath": {"path": "/srv/models"}}}
 HERE = NodeSelector((NodeSelectorTerm((Requirement("kubernetes.io/arch", "In", ("amd64",)),)),))
 
 
@@ -37,4 +37,4 @@ def test_pods_on_new_nodes_are_told_that_the_directory_is_empty(volume: Persiste
     said = [one for one in supply_advice(state, found, CATALOG) if one.subject == "PersistentVolume models"]
     assert len(said) == told
     for one in said:
-        assert "is /root/models of whichever node its pod is on, and default/p (as does 1 more pod) gets" in one.message
+        assert "is /srv/models of whichever node its pod is on, and default/p (as does 1 more pod) gets" in one.message
