@@ -1,4 +1,4 @@
-"""One object of a file, and where in the file its parts stand."""
+"""One object of a file, and the places of its parts in the file."""
 
 from __future__ import annotations
 

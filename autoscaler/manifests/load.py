@@ -8,9 +8,9 @@ from typing import Final, TextIO
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.checks.patches import half, lacking, patch
-from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.checks.references import check_ray_cluster, check_references
 from autoscaler.manifests.checks.uses import Uses, check_use
 from autoscaler.manifests.classify import NO_INFLUENCE, classify, devices_in, in_right_case

@@ -9,10 +9,10 @@ from autoscaler.kube.kinds import Form, SnapshotKind
 from autoscaler.kube.pod import uid_of
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.workloads.queues import Queues
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.manifests.queued.flavors import Queues
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang

@@ -18,6 +18,13 @@ from autoscaler.kube.workloads.compute_domain import parse_compute_domain
 from autoscaler.kube.workloads.controllers import Expand
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
 from autoscaler.kube.workloads.gang import parse_workload
+from autoscaler.kube.workloads.queues import (
+    DEFAULT_QUEUE,
+    parse_checks,
+    parse_cluster_queue,
+    parse_flavor,
+    writes_requests,
+)
 from autoscaler.kube.workloads.requested_capacity import (
     parse_capacity_buffer,
     parse_pod_template_object,
@@ -27,13 +34,6 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
-from autoscaler.manifests.queued.flavors import (
-    DEFAULT_QUEUE,
-    parse_checks,
-    parse_cluster_queue,
-    parse_flavor,
-    writes_requests,
-)
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass

@@ -9,9 +9,9 @@ from typing import Final
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
+from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.other_systems import device_advice
-from autoscaler.manifests.checks.pod_templates import pods_in
 from autoscaler.manifests.classify import A_DEPLOYMENT, devices_in
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import MAKES_PODS

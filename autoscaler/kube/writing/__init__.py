@@ -1,1 +1,1 @@
-"""Model values to the JSON of Kubernetes objects."""
+"""Converts model values to the JSON of Kubernetes objects."""

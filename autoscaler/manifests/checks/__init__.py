@@ -1,1 +1,1 @@
-"""What is wrong with an object beside the others: names that lead nowhere, fields that only a patch may lack."""
+"""Checks of one object against the others: names without an object, and fields that only a patch may lack."""

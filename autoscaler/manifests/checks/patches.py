@@ -7,8 +7,8 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import RENDER_OVERLAY, Problems, left_by_template
+from autoscaler.kube.workloads.pod_templates import CONTAINERS, pods_in
 from autoscaler.kube.workloads.selector import selector_to_add
-from autoscaler.manifests.checks.pod_templates import CONTAINERS, pods_in
 from autoscaler.manifests.skipping import SKIP_PLANS
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.manifests.checks.pod_templates import pods_in
+from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS
 from autoscaler.manifests.load import Loaded

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.manifests.checks.pod_templates import pods_in
+from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.document import Document
 from instance_catalog.kubernetes import labels
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import PLACEHOLDER, left_by_template
-from autoscaler.manifests.checks.pod_templates import pods_in
+from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.document import Document
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 

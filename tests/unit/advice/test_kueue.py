@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.kube.problem import Problems
-from autoscaler.manifests.queued.flavors import Queues
+from autoscaler.kube.workloads.queues import Queues
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
