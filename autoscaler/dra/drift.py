@@ -131,7 +131,7 @@ class _Asked:
 
     def _amounts(self, outcome: AllocationOutcome, slices: Slices) -> Iterator[FrozenMap[str, NodeAllocatable]]:
         if isinstance(outcome, Allocated) and self.profile.devices_take_node_amounts:
-            published = {(piece.driver, device.name): device for piece in slices for device in piece.devices}
+            published = {(slice_.driver, device.name): device for slice_ in slices for device in slice_.devices}
             for allocation in outcome.allocations:
                 yield from (published[result.driver, result.device].node_allocatable for result in allocation.devices)
 

@@ -89,7 +89,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         "matchAttribute is ignored",
         f"{_DRA}/allocation/constraints.py",
-        "return (count + 1, first) if same(value, first) or (lenient and undecided(value, first)) else None",
+        "return (count + 1, first) if same(value, first) or (unknown_is_yes and undecided(value, first)) else None",
         "return (count + 1, first)",
     ),
     Mutant(
@@ -101,7 +101,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant(
         "distinctAttribute is ignored",
         f"{_DRA}/allocation/constraints.py",
-        "if count and any(_clash(value, other, lenient=lenient) for other in remembered.values()):",
+        "if count and any(_clash(value, other, unknown_is_yes=unknown_is_yes) for other in remembered.values()):",
         "if False:",
     ),
     Mutant(

@@ -77,62 +77,62 @@ def allocate(
     k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
     """
     try:
-        scene = AllocationContext.of(node, devices, allocated)
+        context = AllocationContext.of(node, devices, allocated)
     except FatalError as error:
         return FatalAllocation((error.reason,))
-    where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
+    where, asked = (node.name, node.labels, budget), (*claims, *context.uses())
     outcome = devices.answers.of(where, asked)
     if outcome is None:
-        known = question(claims, scene) if budget in (DEFAULT_BUDGET, VERDICT_ONLY) else None
+        known = question(claims, context) if budget in (DEFAULT_BUDGET, VERDICT_ONLY) else None
         key = budget, known
-        outcome = kept(key, claims, scene) if known is not None else None
+        outcome = kept(key, claims, context) if known is not None else None
         if outcome is None:
-            outcome = _allocated(claims, scene, budget)
+            outcome = _allocated(claims, context, budget)
             if known is not None:
-                keep(key, claims, scene, outcome)
+                keep(key, claims, context, outcome)
         devices.answers.remember(where, asked, outcome)
     return outcome
 
 
-def _allocated(claims: Sequence[ResourceClaim], scene: AllocationContext, budget: SearchBudget) -> AllocationOutcome:
-    if scene.pools.undecided:
-        feature = f"sharedCounters, by {scene.profile.name}"
-        reason = Reason.of(Code.UNSUPPORTED, Subject("ResourceSlice", scene.pools.undecided), feature=feature)
+def _allocated(claims: Sequence[ResourceClaim], context: AllocationContext, budget: SearchBudget) -> AllocationOutcome:
+    if context.pools.undecided:
+        feature = f"sharedCounters, by {context.profile.name}"
+        reason = Reason.of(Code.UNSUPPORTED, Subject("ResourceSlice", context.pools.undecided), feature=feature)
         return UnknownAllocation((reason,))
     requests = sum(len(request.alternatives) for claim in claims for request in claim.requests)
     pay(_REQUEST * max(0, requests - _FEW_REQUESTS))
     try:
-        validation = validate(claims, scene)
+        validation = validate(claims, context)
     except FatalError as error:
         return FatalAllocation((error.reason,))
     if validation.unknown:
         return UnknownAllocation(tuple(dict.fromkeys(validation.unknown)))
-    strict = _attempt(validation.plans, scene, budget, lenient=False)
-    if isinstance(strict, Allocated | UnknownAllocation):
-        return strict
-    unknown = unknown_reasons(validation.plans, scene)
+    certain = _attempt(validation.plans, context, budget, unknown_is_yes=False)
+    if isinstance(certain, Allocated | UnknownAllocation):
+        return certain
+    unknown = unknown_reasons(validation.plans, context)
     if not unknown:  # a second search would read the same answers
-        return strict
+        return certain
     if not budget.explains:  # an explanation reads all devices, and an unknown outcome names what is unknown of them
-        return _allocated(claims, scene, replace(budget, explains=True))
-    lenient = _attempt(validation.plans, scene, budget, lenient=True)
-    if type(lenient) is type(strict):
-        return strict
+        return _allocated(claims, context, replace(budget, explains=True))
+    possible = _attempt(validation.plans, context, budget, unknown_is_yes=True)
+    if type(possible) is type(certain):
+        return certain
     return UnknownAllocation(unknown)
 
 
 def _attempt(
-    plans: list[ClaimPlan], scene: AllocationContext, budget: SearchBudget, *, lenient: bool
+    plans: list[ClaimPlan], context: AllocationContext, budget: SearchBudget, *, unknown_is_yes: bool
 ) -> AllocationOutcome:
-    search = Search(scene, plans, lenient=lenient, budget=budget)
-    subject = Subject("node", scene.node.name)
+    search = Search(context, plans, unknown_is_yes=unknown_is_yes, budget=budget)
+    subject = Subject("node", context.node.name)
     try:
         if not search.run():
-            reasons = explain(plans, scene, lenient=lenient) if budget.explains else ()
-            return NotAllocated(reasons, node_error=scene.pools.any_invalid, steps=search.steps)
+            reasons = explain(plans, context, unknown_is_yes=unknown_is_yes) if budget.explains else ()
+            return NotAllocated(reasons, node_error=context.pools.any_invalid, steps=search.steps)
         return Allocated(
             tuple(
-                allocation_of(plan.claim, choices, scene) for plan, choices in zip(plans, search.results, strict=True)
+                allocation_of(plan.claim, choices, context) for plan, choices in zip(plans, search.results, strict=True)
             ),
             choices=tuple(search.chosen[key] for key in sorted(search.chosen)),
             steps=search.steps,
@@ -142,23 +142,23 @@ def _attempt(
     except BudgetExceededError:
         if search.times_out_upstream:
             # It does not matter if there is a solution: kube-scheduler gives up before it could find one.
-            aborts = scene.profile.allocator.deadline_is_error
+            aborts = context.profile.allocator.deadline_is_error
             return NotAllocated((Reason.of(Code.SEARCH_TIMEOUT, subject, aborts_attempt=aborts),), steps=search.steps)
         return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, subject, steps=budget.steps),))
 
 
-def unknown_reasons(plans: list[ClaimPlan], scene: AllocationContext) -> tuple[Reason, ...]:
+def unknown_reasons(plans: list[ClaimPlan], context: AllocationContext) -> tuple[Reason, ...]:
     """The reasons why answers about devices are unknown, each once, as far as the search evaluated them."""
     reasons: dict[Reason, None] = {}
     for claim in plans:
         for plan in claim.plans():
             gaps = [claim.constraints[position].attribute for position in plan.constraints]
-            for pooled, answer in zip(scene.pools.devices, plan.matches.answers, strict=True):
+            for pooled, answer in zip(context.pools.devices, plan.matches.answers, strict=True):
                 if answer is None:
                     continue
                 if answer.unknown:
                     reasons.update(dict.fromkeys(answer.reasons))
-                if answer.lenient is Answer.YES:
+                if answer.possible is Answer.YES:
                     reasons.update(dict.fromkeys(_gaps(plan, pooled, gaps)))
     return tuple(reasons)
 

@@ -23,9 +23,9 @@ from autoscaler.dra.inventory.taints import tolerated
 class SearchState(Protocol):
     """The part of a search's state that determines what it can still find."""
 
-    scene: AllocationContext
+    context: AllocationContext
     plans: list[ClaimPlan]
-    lenient: bool
+    unknown_is_yes: bool
     busy: list[bool]
     taken: list[int]
     consumed: dict[int, Consumed]
@@ -39,7 +39,7 @@ class SearchState(Protocol):
         """The counters of a pool."""
 
 
-def provably_vain(position: SearchState) -> bool:
+def provably_infeasible(position: SearchState) -> bool:
     """True if a request alone has too few devices, or all requests together have too few devices or counters."""
     together: set[int] = set()
     wanted = 0
@@ -67,12 +67,12 @@ def provably_vain(position: SearchState) -> bool:
 def candidates(position: SearchState, plan: RequestPlan) -> list[PooledDevice]:
     """The devices that a request could have if it were the only one. Ignores counters and capacity."""
     found = []
-    for pooled in plan.everything if plan.everything is not None else position.scene.pools.devices:
+    for pooled in plan.everything if plan.everything is not None else position.context.pools.devices:
         answer = plan.matches.of(pooled)
         free = plan.admin or not position.busy[pooled.index]
         if (
             free
-            and (answer.lenient if position.lenient else answer.strict) is Answer.YES
+            and (answer.possible if position.unknown_is_yes else answer.certain) is Answer.YES
             and tolerated(pooled.taints, plan.request.tolerations)
         ):
             found.append(pooled)
@@ -97,7 +97,7 @@ def _least_drawn(found: Sequence[PooledDevice], number: int) -> dict[str, int]:
 def _available(position: SearchState) -> dict[str, int]:
     """By counter name, the sum that is left in all counter sets of all pools."""
     total: dict[str, int] = {}
-    for pool in position.scene.pools.pools:
+    for pool in position.context.pools.pools:
         if not pool.counters:
             continue  # it would use the table of a pool of the same name (0.36)
         for (_, counter), amount in position.table(pool).available.items():

@@ -34,10 +34,10 @@ class ConstraintRule(Protocol):
     def attribute(self) -> str:
         """The fully qualified attribute."""
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """The state with one more device whose attribute is `value` (None: absent); None if the device is not admitted.
 
-        `lenient` also admits a device if the catalog lacks the value that decides.
+        `unknown_is_yes` also admits a device if the catalog lacks the value that decides.
         """
 
     def remove(self, state: State, request: str, before: State) -> State:
@@ -70,8 +70,8 @@ def undecided(left: AttributeValue, right: AttributeValue) -> bool:
     return gap and not same(left, right) and _kind(left) == _kind(right)
 
 
-def _clash(left: AttributeValue, right: AttributeValue, *, lenient: bool) -> bool:
-    return same(left, right) or (not lenient and undecided(left, right))
+def _clash(left: AttributeValue, right: AttributeValue, *, unknown_is_yes: bool) -> bool:
+    return same(left, right) or (not unknown_is_yes and undecided(left, right))
 
 
 class _Reversible:
@@ -90,14 +90,14 @@ class Match(_Reversible):
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """The first device may have any kind of value."""
         if value is None:
             return None
         if not state:
             return (1, value)
         count, first = state
-        return (count + 1, first) if same(value, first) or (lenient and undecided(value, first)) else None
+        return (count + 1, first) if same(value, first) or (unknown_is_yes and undecided(value, first)) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class MatchSets(_Reversible):
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """The state is a tuple with one item: the values common to all devices so far."""
         values = _as_set(value)
         if state:
@@ -121,7 +121,7 @@ class Distinct(_Reversible):
     attribute: str
     lists: bool = False
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """With lists, the value sets must be disjoint."""
         if value is None:
             return None
@@ -131,7 +131,7 @@ class Distinct(_Reversible):
             return None if taken or not values else (*state, values)
         if state and not isinstance(value, _SCALARS):
             return None
-        return None if any(_clash(value, other, lenient=lenient) for other in state) else (*state, value)
+        return None if any(_clash(value, other, unknown_is_yes=unknown_is_yes) for other in state) else (*state, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,14 @@ class DistinctPerRequest:
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """A new device is compared with all stored values, then replaces the value of its own request."""
         if value is None:
             return None
         count, remembered = _remembered(state)
         if count and remembered and not isinstance(value, _SCALARS):
             return None
-        if count and any(_clash(value, other, lenient=lenient) for other in remembered.values()):
+        if count and any(_clash(value, other, unknown_is_yes=unknown_is_yes) for other in remembered.values()):
             return None
         return _remember(count + 1, {**remembered, request: value})
 
@@ -167,7 +167,7 @@ class DistinctIdentity(_Reversible):
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, unknown_is_yes: bool) -> State | None:
         """Only a missing value rejects a device; two shares of one device count as different."""
         return None if value is None else state
 

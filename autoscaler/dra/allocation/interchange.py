@@ -36,7 +36,7 @@ class Kinds:
 def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming: bool) -> Kinds:
     """Group devices by kind. With `renaming`, counters differ by amount and users, and not by name."""
     describe = _Description.of(position, plans)
-    devices = position.scene.pools.devices
+    devices = position.context.pools.devices
     descriptions = [describe(pooled) for pooled in devices]
     parts = _parts(devices)
     part_of, kinds = [0] * len(devices), [0] * len(devices)
@@ -67,20 +67,20 @@ def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming:
 def order_matters(position: SearchState) -> bool:
     """True if the order in which devices are taken can decide if claims fit: some constraints depend on it."""
     rules = [rule for claim in position.plans for rule in claim.constraints]
-    return bool(rules) and (position.lenient or not all(isinstance(rule, Match | MatchSets) for rule in rules))
+    return bool(rules) and (position.unknown_is_yes or not all(isinstance(rule, Match | MatchSets) for rule in rules))
 
 
-def verdict(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> Answer:
+def verdict(plan: RequestPlan, pooled: PooledDevice, *, unknown_is_yes: bool) -> Answer:
     """The answer of a request's selectors for a device, an error included."""
     answer = plan.matches.of(pooled)
-    return answer.lenient if lenient else answer.strict
+    return answer.possible if unknown_is_yes else answer.certain
 
 
 def _wanted(position: SearchState, plans: Sequence[RequestPlan], pooled: PooledDevice) -> bool:
     """True if the search may ever take the device."""
     return any(
         (plan.admin or not position.busy[pooled.index])
-        and verdict(plan, pooled, lenient=position.lenient) is Answer.YES
+        and verdict(plan, pooled, unknown_is_yes=position.unknown_is_yes) is Answer.YES
         for plan in plans
     )
 
@@ -174,14 +174,14 @@ class _Description:
     @staticmethod
     def of(position: SearchState, plans: Sequence[RequestPlan]) -> _Description:
         rules = {rule.attribute: None for claim in position.plans for rule in claim.constraints}
-        return _Description(position, plans, tuple(rules), position.scene.profile.gates.consumable_capacity)
+        return _Description(position, plans, tuple(rules), position.context.profile.gates.consumable_capacity)
 
     def __call__(self, pooled: PooledDevice) -> Hashable:
         position, device = self.position, pooled.device
-        use = position.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        use = position.context.allocated.use_of(pooled.driver, pooled.pool.name)
         values = (attribute_of(device, pooled.driver, attribute) for attribute in self.attributes)
         return (
-            tuple(verdict(plan, pooled, lenient=position.lenient) for plan in self.plans),
+            tuple(verdict(plan, pooled, unknown_is_yes=position.unknown_is_yes) for plan in self.plans),
             position.busy[pooled.index],
             pooled.taints,
             (pooled.driver, pooled.pool.name) if pooled.draws else None,

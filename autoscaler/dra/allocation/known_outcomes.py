@@ -20,21 +20,21 @@ from instance_catalog.dataclass import replace
 _MOST: Final = 8  # per node; answers for devices that were in use earlier are of no use
 
 
-def question(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Hashable | None:
+def question(claims: Sequence[ResourceClaim], context: AllocationContext) -> Hashable | None:
     """The cache key: everything that the outcome depends on beside the node's pools. None if it is not cached.
 
     Quantities compare by value, but upstream's arithmetic depends on how they are written. Therefore, nothing is cached
     for requests for an amount of a device, or while amounts of devices are in use.
     """
-    if scene.devices.memory is None:
+    if context.devices.memory is None:
         return None
-    uses = tuple(scene.uses())
+    uses = tuple(context.uses())
     if any(use.shares or use.consumed for use in uses):
         return None
     asked = [request for claim in claims for request in claim.exact_requests]
     if any(request.capacity for request in asked):
         return None
-    classes = scene.devices.classes
+    classes = context.devices.classes
     return (
         tuple([(claim.namespace, *claim.spec_key()) for claim in claims]),
         tuple([classes.get(request.device_class) for request in asked]),
@@ -42,20 +42,22 @@ def question(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Hasha
     )
 
 
-def kept(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContext) -> AllocationOutcome | None:
+def kept(key: Hashable, claims: Sequence[ResourceClaim], context: AllocationContext) -> AllocationOutcome | None:
     """The cached outcome, with the names of these claims; None if there is none."""
-    known = scene.memo.outcomes.get(key)
+    known = context.memo.outcomes.get(key)
     if known is None:
         return None
     return _told_again(*known, claims)
 
 
-def keep(key: Hashable, claims: Sequence[ResourceClaim], scene: AllocationContext, outcome: AllocationOutcome) -> None:
+def keep(
+    key: Hashable, claims: Sequence[ResourceClaim], context: AllocationContext, outcome: AllocationOutcome
+) -> None:
     """Cache the outcome if only the question decided it, and not the work budget."""
     if isinstance(outcome, Allocated | NotAllocated):
-        if len(scene.memo.outcomes) >= _MOST:
-            scene.memo.outcomes.clear()
-        scene.memo.outcomes[key] = tuple(claims), outcome
+        if len(context.memo.outcomes) >= _MOST:
+            context.memo.outcomes.clear()
+        context.memo.outcomes[key] = tuple(claims), outcome
 
 
 def named_after(reason: Reason, names: Mapping[str, str]) -> Reason:

@@ -29,45 +29,51 @@ from instance_catalog.frozen_map import FrozenMap
 _TRIAL = SearchBudget(steps=2_000)
 
 
-def explain(plans: Sequence[ClaimPlan], scene: AllocationContext, *, lenient: bool) -> tuple[Reason, ...]:
+def explain(plans: Sequence[ClaimPlan], context: AllocationContext, *, unknown_is_yes: bool) -> tuple[Reason, ...]:
     """At least one reason, in claim and request order."""
-    reasons = [reason for plan in plans for reason in _claim_reasons(plan, scene, lenient=lenient)]
+    reasons = [reason for plan in plans for reason in _claim_reasons(plan, context, unknown_is_yes=unknown_is_yes)]
     if not reasons:
-        reasons = [reason for plan in plans for reason in _constraint_reasons(plan.claim, scene, lenient=lenient)]
+        reasons = [
+            reason
+            for plan in plans
+            for reason in _constraint_reasons(plan.claim, context, unknown_is_yes=unknown_is_yes)
+        ]
     if not reasons:
         reasons = [Reason.of(Code.NO_COMBINATION, Subject("claim", plan.claim.key)) for plan in plans]
     reasons.extend(
         Reason.of(Code.INVALID_POOL, Subject("pool", str(pool)), problem=pool.invalid)
         if pool.invalid
         else Reason.of(Code.INCOMPLETE_POOL, Subject("pool", str(pool)))
-        for pool in scene.pools.pools
+        for pool in context.pools.pools
         if pool.invalid or pool.incomplete
     )
     return tuple(reasons)
 
 
-def _claim_reasons(plan: ClaimPlan, scene: AllocationContext, *, lenient: bool) -> Iterator[Reason]:
+def _claim_reasons(plan: ClaimPlan, context: AllocationContext, *, unknown_is_yes: bool) -> Iterator[Reason]:
     for request in plan.requests:
         if isinstance(request, RequestPlan):
-            miss = _miss(plan.claim, request, scene, lenient=lenient)
+            miss = _miss(plan.claim, request, context, unknown_is_yes=unknown_is_yes)
             if miss is not None:
                 yield miss
             continue
-        misses = [_miss(plan.claim, alternative, scene, lenient=lenient) for alternative in request]
+        misses = [_miss(plan.claim, alternative, context, unknown_is_yes=unknown_is_yes) for alternative in request]
         if all(misses):
             yield from (miss for miss in misses if miss is not None)
 
 
-def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, lenient: bool) -> Reason | None:
+def _miss(
+    claim: ResourceClaim, plan: RequestPlan, context: AllocationContext, *, unknown_is_yes: bool
+) -> Reason | None:
     """The reason why a request cannot be satisfied even alone; None if it can."""
     wanted = plan.number
     if plan.everything is not None:
         wanted = max(1, wanted)
     subject = Subject.claim(claim.key, plan.name)
-    left = list(scene.pools.devices)
+    left = list(context.pools.devices)
     pay(len(left))
     of_class = [pooled for pooled in left if plan.matches.of(pooled).stage != "class"]
-    selected = [pooled for pooled in of_class if _selects(plan, pooled, lenient=lenient)]
+    selected = [pooled for pooled in of_class if _selects(plan, pooled, unknown_is_yes=unknown_is_yes)]
     device_class = plan.request.device_class
     if wanted and not of_class:
         return Reason.of(Code.NO_DEVICE_OF_CLASS, subject, device_class=device_class, devices=len(left), wanted=wanted)
@@ -85,7 +91,7 @@ def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, 
             Code.TOO_FEW_DEVICES, subject, wanted=wanted, found=len(selected), expressions=_refusing(plan, of_class)
         )
     remaining = selected
-    for code, passes in _sieves(claim, plan, scene):
+    for code, passes in _sieves(claim, plan, context):
         before, remaining = remaining, [pooled for pooled in remaining if passes(pooled)]
         if len(remaining) < wanted:
             return Reason.of(
@@ -94,9 +100,9 @@ def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, 
     return None
 
 
-def _selects(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> bool:
+def _selects(plan: RequestPlan, pooled: PooledDevice, *, unknown_is_yes: bool) -> bool:
     answer = plan.matches.of(pooled)
-    return (answer.lenient if lenient else answer.strict) is Answer.YES
+    return (answer.possible if unknown_is_yes else answer.certain) is Answer.YES
 
 
 def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[str, ...]:
@@ -110,16 +116,16 @@ def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[st
 
 
 def _sieves(
-    claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext
+    claim: ResourceClaim, plan: RequestPlan, context: AllocationContext
 ) -> Iterator[tuple[Code, Callable[[PooledDevice], bool]]]:
     """The further checks of a device, in the order in which they explain a failure best."""
-    busy = scene.exclusively_allocated()
-    gates = scene.profile.gates
+    busy = context.exclusively_allocated()
+    gates = context.profile.gates
     yield Code.DEVICES_IN_USE, lambda pooled: plan.admin or not busy[pooled.index]
     yield Code.DEVICE_TAINTED, lambda pooled: tolerated(pooled.taints, plan.request.tolerations)
     if gates.consumable_capacity:
-        yield Code.CAPACITY_INSUFFICIENT, lambda pooled: _fits_capacity(plan, pooled, scene)
-    yield Code.COUNTERS_EXHAUSTED, lambda pooled: _fits_counters(pooled, scene)
+        yield Code.CAPACITY_INSUFFICIENT, lambda pooled: _fits_capacity(plan, pooled, context)
+    yield Code.COUNTERS_EXHAUSTED, lambda pooled: _fits_counters(pooled, context)
     for position in plan.constraints:
         attribute = _attribute(claim.constraints[position])
         yield Code.CONSTRAINT_UNSATISFIED, _Has(attribute)
@@ -146,27 +152,27 @@ def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> di
     return {}
 
 
-def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: AllocationContext) -> bool:
-    in_use = scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
+def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, context: AllocationContext) -> bool:
+    in_use = context.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
     try:
-        return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=scene.profile)
+        return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=context.profile)
     except CapacityError:
         return False
 
 
-def _fits_counters(pooled: PooledDevice, scene: AllocationContext) -> bool:
+def _fits_counters(pooled: PooledDevice, context: AllocationContext) -> bool:
     if not pooled.draws:
-        return not pooled.device.consumes_counters or scene.profile.gates.partitionable_devices
-    return CounterTable.of(pooled.pool.counters, scene.drawn(pooled.pool)).take(pooled.draws)
+        return not pooled.device.consumes_counters or context.profile.gates.partitionable_devices
+    return CounterTable.of(pooled.pool.counters, context.drawn(pooled.pool)).take(pooled.draws)
 
 
-def _constraint_reasons(claim: ResourceClaim, scene: AllocationContext, *, lenient: bool) -> Iterator[Reason]:
+def _constraint_reasons(claim: ResourceClaim, context: AllocationContext, *, unknown_is_yes: bool) -> Iterator[Reason]:
     """The constraints without which the claim alone would fit."""
-    if not claim.constraints or _alone(claim, scene, lenient=lenient):
+    if not claim.constraints or _alone(claim, context, unknown_is_yes=unknown_is_yes):
         return
     for position, constraint in enumerate(claim.constraints):
         others = claim.constraints[:position] + claim.constraints[position + 1 :]
-        if _alone(replace(claim, constraints=others), scene, lenient=lenient):
+        if _alone(replace(claim, constraints=others), context, unknown_is_yes=unknown_is_yes):
             yield Reason.of(
                 Code.CONSTRAINT_UNSATISFIED,
                 Subject("claim", claim.key),
@@ -179,8 +185,8 @@ def _attribute(constraint: Constraint) -> str:
     return "" if isinstance(constraint, UnknownConstraint) else constraint.attribute
 
 
-def _alone(claim: ResourceClaim, scene: AllocationContext, *, lenient: bool) -> bool:
+def _alone(claim: ResourceClaim, context: AllocationContext, *, unknown_is_yes: bool) -> bool:
     try:
-        return Search(scene, validate([claim], scene).plans, lenient=lenient, budget=_TRIAL).run()
+        return Search(context, validate([claim], context).plans, unknown_is_yes=unknown_is_yes, budget=_TRIAL).run()
     except (FatalError, BudgetExceededError):
         return False

@@ -83,7 +83,7 @@ class Validation:
     unknown: list[Reason] = field(default_factory=list)
 
 
-def validate(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Validation:
+def validate(claims: Sequence[ResourceClaim], context: AllocationContext) -> Validation:
     """Check all claims in order. Raises FatalError."""
     validation = Validation()
     for index, claim in enumerate(claims):
@@ -91,7 +91,7 @@ def validate(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Valid
             validation.unknown.append(Reason.of(Code.UNSUPPORTED, Subject.claim(claim.key), fields=claim.unsupported))
         plan = ClaimPlan(claim)
         validation.plans.append(plan)
-        _Validator(scene, claim, index, validation).run(plan)
+        _Validator(context, claim, index, validation).run(plan)
     return validation
 
 
@@ -99,14 +99,14 @@ def validate(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Valid
 class _Validator:
     """Checks one claim."""
 
-    scene: AllocationContext
+    context: AllocationContext
     claim: ResourceClaim
     index: int
     validation: Validation
 
     def run(self, plan: ClaimPlan) -> None:
         """Fill in the plan's requests and constraints."""
-        per_request = self.scene.profile.allocator.limit_checked_per_request
+        per_request = self.context.profile.allocator.limit_checked_per_request
         total = 0
         for request in self.claim.requests:
             self._check_gates(request)
@@ -141,7 +141,7 @@ class _Validator:
         )
 
     def _check_gates(self, request: Request) -> None:
-        gates = self.scene.profile.gates
+        gates = self.context.profile.gates
         alternatives = request.alternatives
         if not alternatives:
             raise self._malformed(request.name, "neither exactly nor firstAvailable is set")
@@ -153,22 +153,22 @@ class _Validator:
 
     def _check_alternatives(self, request: FirstAvailable) -> None:
         """Up to v0.35, All after the first subrequest uses answers and devices of an earlier one: unsupported."""
-        confused = self.scene.profile.allocator.all_alternatives_confused
+        confused = self.context.profile.allocator.all_alternatives_confused
         if confused and any(sub.allocation_mode == "All" for sub in request.subrequests[1:]):
-            feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.scene.profile.name}"
+            feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.context.profile.name}"
             self.validation.unknown.append(
                 Reason.of(Code.UNSUPPORTED, Subject.claim(self.claim.key, request.name), feature=feature)
             )
 
     def _plan(self, request: DeviceRequest, parent: str) -> RequestPlan:
-        scene = self.scene
+        context = self.context
         if any(selector.expression is None for selector in request.selectors):
             raise self._malformed(request.name, "a selector has no cel expression")
-        if request.admin_access is not None and not parent and not scene.profile.gates.admin_access:
+        if request.admin_access is not None and not parent and not context.profile.gates.admin_access:
             raise self._disabled(request.name, "DRAAdminAccess")
         if not request.device_class:
             raise self._malformed(request.name, "deviceClassName is missing")
-        device_class = scene.devices.classes.get(request.device_class)
+        device_class = context.devices.classes.get(request.device_class)
         if device_class is None:
             raise FatalError.of(
                 Code.CLASS_NOT_FOUND, Subject.claim(self.claim.key, request.name), device_class=request.device_class
@@ -183,7 +183,7 @@ class _Validator:
             claim=self.index,
             request=request,
             parent=parent,
-            matches=scene.memo.matches(device_class, request),
+            matches=context.memo.matches(device_class, request),
             capacity=request.capacity if request.capacity is not None else FrozenMap(),
         )
         match request.allocation_mode:
@@ -198,8 +198,8 @@ class _Validator:
 
     def _everything(self, plan: RequestPlan) -> tuple[PooledDevice, ...]:
         """Every device that the request may have, allocated or not: all selectors are evaluated now."""
-        scene = self.scene
-        unfinished = scene.pools.unfinished
+        context = self.context
+        unfinished = context.pools.unfinished
         if unfinished is not None:
             raise FatalError.of(
                 Code.ALL_OVER_UNFINISHED_POOL,
@@ -208,20 +208,20 @@ class _Validator:
                 problem=unfinished.invalid or "incomplete",
             )
         found: list[PooledDevice] = []
-        for pooled in scene.pools.devices:
+        for pooled in context.pools.devices:
             answer = plan.matches.of(pooled)
             if answer.unknown:
                 # Whether this device belongs to "all" decides what has to be free: no search can settle that.
                 self.validation.unknown.extend(answer.reasons)
-            if plan.matches.admits(pooled, lenient=False) and self._worth_taking(plan, pooled):
+            if plan.matches.admits(pooled, unknown_is_yes=False) and self._worth_taking(plan, pooled):
                 found.append(pooled)
         return tuple(found)
 
     def _worth_taking(self, plan: RequestPlan, pooled: PooledDevice) -> bool:
-        profile = self.scene.profile
+        profile = self.context.profile
         if not profile.gates.consumable_capacity:
             return True
-        use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        use = self.context.allocated.use_of(pooled.driver, pooled.pool.name)
         in_use = use.consumed.get(pooled.name) if profile.allocator.all_mode_drops_busy_capacity else None
         if guessed(plan.capacity, pooled.device.capacity):
             self.validation.unknown.append(guess_reason(pooled, plan))
@@ -231,7 +231,7 @@ class _Validator:
             raise capacity_failure(self.claim, plan, pooled, error) from error
 
     def _rule(self, position: int) -> ConstraintRule:
-        rule = rule_for(self.claim.constraints[position], self.scene.profile)
+        rule = rule_for(self.claim.constraints[position], self.context.profile)
         if rule is not None:
             return rule
         raise FatalError.of(

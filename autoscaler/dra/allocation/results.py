@@ -14,10 +14,10 @@ from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 
 
-def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: AllocationContext) -> Allocation:
+def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], context: AllocationContext) -> Allocation:
     """The allocation of one claim. Raises FatalError for a chosen device whose node selector has several terms."""
-    devices = tuple(_result(claim, position, choice, scene) for position, choice in enumerate(choices))
-    return Allocation(devices, _node_selector(claim, choices, scene))
+    devices = tuple(_result(claim, position, choice, context) for position, choice in enumerate(choices))
+    return Allocation(devices, _node_selector(claim, choices, context))
 
 
 def owner_of_shares(claim: ResourceClaim) -> str:
@@ -40,8 +40,8 @@ def _share_id(owner: str, position: int) -> str:
     return f"{owner}/{position}"
 
 
-def _result(claim: ResourceClaim, position: int, choice: Choice, scene: AllocationContext) -> AllocatedDevice:
-    pooled, request, profile = choice.pooled, choice.plan.request, scene.profile
+def _result(claim: ResourceClaim, position: int, choice: Choice, context: AllocationContext) -> AllocatedDevice:
+    pooled, request, profile = choice.pooled, choice.plan.request, context.profile
     binding = profile.gates.binding_conditions
     return AllocatedDevice(
         request=choice.plan.name,
@@ -58,14 +58,14 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Allocati
     )
 
 
-def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: AllocationContext) -> NodeSelector | None:
+def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], context: AllocationContext) -> NodeSelector | None:
     """The nodes where the allocation can be used: this one, those that all devices reach, or None for all nodes."""
     expressions: list[Requirement] = []
     fields: list[Requirement] = []
     for choice in choices:
         reach = choice.pooled.reach
         if reach.node_name is not None or choice.pooled.device.binds_to_node:
-            return _this_node(scene.node.name)
+            return _this_node(context.node.name)
         terms = reach.node_selector.terms if reach.node_selector is not None else ()
         if len(terms) > 1:
             raise FatalError.of(

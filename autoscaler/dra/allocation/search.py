@@ -85,32 +85,34 @@ class _Undo:
 
 
 class Search:
-    """One search over validated plans. `lenient` reads everything unknown as yes."""
+    """One search over validated plans."""
 
-    def __init__(self, at: AllocationContext, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget) -> None:
-        self.scene = at
+    def __init__(
+        self, context: AllocationContext, plans: list[ClaimPlan], *, unknown_is_yes: bool, budget: SearchBudget
+    ) -> None:
+        self.context = context
         self.plans = plans
-        self.lenient = lenient
+        self.unknown_is_yes = unknown_is_yes
         self.budget = budget
         self.steps = 0
         self.results: list[list[Choice]] = [[] for _ in plans]
         self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
-        self.devices = at.pools.devices
-        self.busy = at.exclusively_allocated()
+        self.devices = context.pools.devices
+        self.busy = context.exclusively_allocated()
         self.taken = [0] * len(self.devices)  # per device: bit i is set while claim i has it
         self.consumed: dict[int, Consumed] = {}  # per shareable device: what this search has allocated
         self.states: list[list[State]] = [[START] * len(plan.constraints) for plan in plans]
         self.tables: dict[object, CounterTable] = {}
         self.requested = {plan: plan.capacity for claim in plans for plan in claim.plans()}
         self.aliased: set[RequestPlan] = set()
-        if at.profile.allocator.big_request_aliasing:
+        if context.profile.allocator.big_request_aliasing:
             self.aliased = {plan for plan, c in self.requested.items() if c and any(q.big for q in c.values())}
         self.symmetry = Symmetry() if budget.prune and not self._remembers_history() else None
 
     def _remembers_history(self) -> bool:
         """True if known defects let rejected attempts change later answers, so that nothing may be skipped."""
-        allocator = self.scene.profile.allocator
-        names = [pool.name for pool in self.scene.pools.pools if pool.counters]
+        allocator = self.context.profile.allocator
+        names = [pool.name for pool in self.context.pools.pools if pool.counters]
         shared_table = not allocator.counters_keyed_by_driver and len(set(names)) < len(names)
         # Beside another constraint, even a rejected device makes such a distinctAttribute delete its value.
         forgetful = any(
@@ -197,13 +199,13 @@ class Search:
         """Try each device from `start` on; within one request only combinations are tried, not permutations."""
         symmetry = self.symmetry
         key = symmetry.key(self, i, plan, k, start, steps=self.steps) if symmetry is not None else None
-        if key is not None and symmetry is not None and symmetry.known_vain(key):
+        if key is not None and symmetry is not None and symmetry.is_dead_end(key):
             return Result.FAILED
         begun = self._effort()
-        combinations = self.scene.profile.allocator.combinations
-        capacity_counts = self.scene.profile.gates.consumable_capacity
-        answers, lenient, admin, bit = plan.matches.answers, self.lenient, plan.admin, 1 << i
-        vain: dict[Hashable, DeadEnd] = {}
+        combinations = self.context.profile.allocator.combinations
+        capacity_counts = self.context.profile.gates.consumable_capacity
+        answers, unknown_is_yes, admin, bit = plan.matches.answers, self.unknown_is_yes, plan.admin, 1 << i
+        dead_ends: dict[Hashable, DeadEnd] = {}
         equivalence_key: Callable[[int], Hashable] | None = None
         passed = start
         every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(self, plan, start)
@@ -212,12 +214,12 @@ class Search:
                 continue
             pooled = self.devices[index]
             if equivalence_key is not None:
-                failed = vain.get(equivalence_key(index))
+                failed = dead_ends.get(equivalence_key(index))
                 if failed is not None:
                     failed.skipped += 1
                     continue
             answer = answers[index] or plan.matches.of(pooled)
-            verdict = answer.lenient if lenient else answer.strict
+            verdict = answer.possible if unknown_is_yes else answer.certain
             if verdict is not Answer.YES:
                 if verdict is Answer.ERROR:
                     raise FatalError(answer.reasons[-1])
@@ -232,26 +234,25 @@ class Search:
             passed = index
             result = yield self._one(i, j, plan, k + 1, index + 1 if combinations else 0)
             if result is Result.FOUND:
-                self._count_skipped(vain, plan.number - k - 1)
+                self._count_skipped(dead_ends, plan.number - k - 1)
                 return result
             clean = self._give_back(i, plan, pooled, undo)
             if result is Result.TOO_MANY:
                 return result
             if symmetry is not None and clean and symmetry.learn(self):
                 equivalence_key = equivalence_key or symmetry.equivalence_keys(self)
-                vain[equivalence_key(index)] = DeadEnd(self._effort() - before)
+                dead_ends[equivalence_key(index)] = DeadEnd(self._effort() - before)
         pay(len(self.devices) - passed)
-        if self.scene.pools.barrier is not None:
-            pool = self.scene.pools.barrier
+        if (pool := self.context.pools.barrier) is not None:
             raise FatalError.of(Code.INVALID_POOL, Subject("pool", str(pool)), problem=pool.invalid)
-        self._count_skipped(vain, plan.number - k - 1)
+        self._count_skipped(dead_ends, plan.number - k - 1)
         if key is not None and symmetry is not None:
-            symmetry.remember_vain(key, self._effort() - begun)
+            symmetry.remember_dead_end(key, self._effort() - begun)
         return Result.FAILED
 
-    def _count_skipped(self, vain: Mapping[Hashable, DeadEnd], wanted: int) -> None:
-        if vain and self.symmetry is not None:
-            self.symmetry.count_skipped(vain.values(), wanted)
+    def _count_skipped(self, dead_ends: Mapping[Hashable, DeadEnd], wanted: int) -> None:
+        if dead_ends and self.symmetry is not None:
+            self.symmetry.count_skipped(dead_ends.values(), wanted)
 
     def held(self) -> Sequence[Sequence[PooledDevice]]:
         """The devices allocated so far, per claim."""
@@ -268,7 +269,7 @@ class Search:
 
     def _take(self, i: int, plan: RequestPlan, pooled: PooledDevice, *, must: bool) -> _Undo | None:
         """Upstream's allocateDevice: check everything but selectors, and mark the device. None if a check fails."""
-        profile, index = self.scene.profile, pooled.index
+        profile, index = self.context.profile, pooled.index
         if plan.admin:
             if not pooled.shareable and self.taken[index] >> i & 1:
                 return None
@@ -332,7 +333,7 @@ class Search:
             rule = rules[c]
             before = states[c]
             value = attribute_of(pooled.device, pooled.driver, rule.attribute)
-            after = rule.add(before, plan.base, value, lenient=self.lenient)
+            after = rule.add(before, plan.base, value, unknown_is_yes=self.unknown_is_yes)
             if after is None:
                 if must:
                     raise FatalError.of(
@@ -352,17 +353,17 @@ class Search:
         """True if the device has drawn its counters: it is shareable, and something of it is consumed already."""
         if not pooled.shareable:
             return False
-        use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        use = self.context.allocated.use_of(pooled.driver, pooled.pool.name)
         if pooled.index in self.consumed or pooled.name in use.consumed:
             return True
-        return self.scene.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.name)
+        return self.context.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.name)
 
     def table(self, pool: NodePool) -> CounterTable:
         """The counters of a pool. Up to v0.36.3, drivers with the same pool name share one table, a defect."""
-        key = (pool.driver, pool.name) if self.scene.profile.allocator.counters_keyed_by_driver else pool.name
+        key = (pool.driver, pool.name) if self.context.profile.allocator.counters_keyed_by_driver else pool.name
         found = self.tables.get(key)
         if found is None:
-            found = self.tables[key] = CounterTable.of(pool.counters, self.scene.drawn(pool))
+            found = self.tables[key] = CounterTable.of(pool.counters, self.context.drawn(pool))
         return found
 
     def _has_room(self, plan: RequestPlan, pooled: PooledDevice) -> bool:
@@ -370,16 +371,14 @@ class Search:
         capacities = pooled.device.capacity
         requested = self.requested[plan]
         giving = self.consumed.get(pooled.index)
-        in_use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
+        in_use = self.context.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
         if not capacities or (not requested and giving is None and in_use is None and plain(capacities)):
             return not requested
         if guessed(requested, capacities):
-            return self.lenient
-        total = in_use or giving or FrozenMap()
-        if in_use is not None and giving is not None:
-            total = added(in_use, giving)
+            return self.unknown_is_yes
+        total = added(in_use, giving) if in_use and giving else in_use or giving or FrozenMap()
         try:
-            return has_room(requested, capacities, in_use=total, profile=self.scene.profile)
+            return has_room(requested, capacities, in_use=total, profile=self.context.profile)
         except CapacityError as error:
             raise capacity_failure(self.plans[plan.claim].claim, plan, pooled, error) from error
         finally:
@@ -393,7 +392,7 @@ class Search:
             capacity = pooled.device.capacity.get(name)
             if capacity is None or capacity.policy is None or not quantity.big or name not in giving:
                 continue
-            profile = self.scene.profile
+            profile = self.context.profile
             as_written = taken(name, quantity, capacity, profile) is quantity
             if as_written and not violates(name, quantity, capacity.policy, profile):
                 requested[name] = quantity + giving[name]

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import comb
 
-from autoscaler.dra.allocation.bounds import SearchState, provably_vain
+from autoscaler.dra.allocation.bounds import SearchState, provably_infeasible
 from autoscaler.dra.allocation.constraints import state_key
 from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
@@ -51,7 +51,7 @@ class Symmetry:
     skipped_steps: int = 0
     _kinds: Kinds | None = None
     _usable: bool = True
-    _vain: dict[Hashable, int] = field(default_factory=dict)
+    _dead_ends: dict[Hashable, int] = field(default_factory=dict)
     _uses: dict[Hashable, int] = field(default_factory=dict)  # numbers sort and compare faster than uses
     _chosen: dict[RequestPlan, list[int]] = field(default_factory=dict)  # devices that its selectors choose
 
@@ -67,7 +67,7 @@ class Symmetry:
             # both errors and the limit of devices are possible, the order also decides which of them is reached.
             ordered = any(plan.everything is not None and plan.constraints for plan in plans)
             raises = ordered or may_raise(position, plans)
-            if not raises and provably_vain(position):
+            if not raises and provably_infeasible(position):
                 raise InfeasibleError
             self._usable = not ordered and not (overflow and raises)
             if not raises:
@@ -121,17 +121,17 @@ class Symmetry:
         held = len(position.held()[claim])
         return plan, k, start, held, tuple(used), tuple(map(state_key, position.states[claim]))
 
-    def known_vain(self, key: Hashable) -> bool:
+    def is_dead_end(self, key: Hashable) -> bool:
         """True if this place has failed before."""
-        effort = self._vain.get(key)
+        effort = self._dead_ends.get(key)
         if effort is None:
             return False
         self.skipped_steps += effort
         return True
 
-    def remember_vain(self, key: Hashable, effort: int) -> None:
+    def remember_dead_end(self, key: Hashable, effort: int) -> None:
         """Record that this place has failed after `effort` upstream steps."""
-        self._vain[key] = effort
+        self._dead_ends[key] = effort
 
     def count_skipped(self, failures: Iterable[DeadEnd], wanted: int) -> None:
         """Estimate upstream's steps for the devices like those that failed, with `wanted` more to find each time.
@@ -153,20 +153,20 @@ def chosen(position: SearchState, plan: RequestPlan) -> list[int]:
     """The devices that the selectors of a request choose."""
     return [
         pooled.index
-        for pooled in position.scene.pools.devices
-        if verdict(plan, pooled, lenient=position.lenient) is Answer.YES
+        for pooled in position.context.pools.devices
+        if verdict(plan, pooled, unknown_is_yes=position.unknown_is_yes) is Answer.YES
     ]
 
 
 def may_raise(position: SearchState, plans: Sequence[RequestPlan]) -> bool:
     """True if the search can reach an error."""
-    scene = position.scene
-    if scene.pools.barrier is not None:
+    context = position.context
+    if context.pools.barrier is not None:
         return True
-    if scene.profile.allocator.capacity_errors_fatal and any(plan.capacity for plan in plans):
+    if context.profile.allocator.capacity_errors_fatal and any(plan.capacity for plan in plans):
         return True
     return any(
-        verdict(plan, pooled, lenient=position.lenient) is Answer.ERROR
+        verdict(plan, pooled, unknown_is_yes=position.unknown_is_yes) is Answer.ERROR
         for plan in plans
-        for pooled in scene.pools.devices
+        for pooled in context.pools.devices
     )

@@ -39,20 +39,22 @@ def usable_groups(
         return
     one = replace(request, allocation_mode="ExactCount", count=1)
     try:
-        at = AllocationContext.of(node, devices, allocated)
-        validation = validate([ResourceClaim("", "one", (one,))], at)
+        context = AllocationContext.of(node, devices, allocated)
+        validation = validate([ResourceClaim("", "one", (one,))], context)
     except FatalError:
         return
-    if validation.unknown or at.pools.undecided:
+    if validation.unknown or context.pools.undecided:
         return
     for key, members in groups.items():
-        if _gets_one(validation.plans, at, members):
+        if _gets_one(validation.plans, context, members):
             yield key
 
 
-def _gets_one(plans: list[ClaimPlan], at: AllocationContext, members: Collection[DeviceId]) -> bool:
-    search = Search(at, plans, lenient=False, budget=_ONE_BY_ONE)
-    search.busy = [held or pooled.id not in members for held, pooled in zip(search.busy, at.pools.devices, strict=True)]
+def _gets_one(plans: list[ClaimPlan], context: AllocationContext, members: Collection[DeviceId]) -> bool:
+    search = Search(context, plans, unknown_is_yes=False, budget=_ONE_BY_ONE)
+    search.busy = [
+        held or pooled.id not in members for held, pooled in zip(search.busy, context.pools.devices, strict=True)
+    ]
     try:
         return search.run()
     except (FatalError, BudgetExceededError):

@@ -162,18 +162,18 @@ def _published(result: AllocatedDevice, devices: ClusterDevices, node: Node | No
 
     While a pool is replaced, its newest generation counts, from which devices are allocated; upstream takes either.
     """
-    slices = sorted(devices.layers.of_pool(result.driver, result.pool), key=lambda piece: -piece.pool.generation)
-    for piece in slices:
-        if node is not None and not piece.per_device_node_selection and not _sees(node, piece.reach):
+    slices = sorted(devices.layers.of_pool(result.driver, result.pool), key=lambda slice_: -slice_.pool.generation)
+    for slice_ in slices:
+        if node is not None and not slice_.per_device_node_selection and not _sees(node, slice_.reach):
             continue
-        for device in _named(piece, result.device):
-            hidden = node is not None and piece.per_device_node_selection and not _sees(node, device.reach)
+        for device in _named(slice_, result.device):
+            hidden = node is not None and slice_.per_device_node_selection and not _sees(node, device.reach)
             return None if hidden else device
     return None
 
 
-def _named(piece: ResourceSlice, name: str) -> Iterator[Device]:
-    return (device for device in piece.devices if device.name == name)
+def _named(slice_: ResourceSlice, name: str) -> Iterator[Device]:
+    return (device for device in slice_.devices if device.name == name)
 
 
 def _sees(node: Node, reach: NodeReach) -> bool:

@@ -26,13 +26,14 @@ from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 
 @dataclass(frozen=True, slots=True)
 class Selectability:
-    """`strict` reads every unknown as no, `lenient` as yes; they differ only if something unknown decides.
+    """`certain` is the answer if every unknown is no, `possible` if it is yes; they differ only if something unknown
+    decides.
 
     `reasons` explains an error or what is unknown; `stage` is the selector that refused ("class", "request", "node").
     """
 
-    strict: Answer
-    lenient: Answer
+    certain: Answer
+    possible: Answer
     reasons: tuple[Reason, ...] = ()
     stage: str = ""
     expression: str = ""
@@ -40,7 +41,7 @@ class Selectability:
     @property
     def unknown(self) -> bool:
         """True if something unknown decides."""
-        return self.strict is not self.lenient
+        return self.certain is not self.possible
 
 
 # Units of work for looking at one device, beside what its selectors cost.
@@ -83,10 +84,10 @@ class RequestMatches:
             self.answers[pooled.index] = answer
         return answer
 
-    def admits(self, pooled: PooledDevice, *, lenient: bool) -> bool:
+    def admits(self, pooled: PooledDevice, *, unknown_is_yes: bool) -> bool:
         """True if the device may be used. Raises FatalError if a selector that was evaluated fails."""
         found = self.of(pooled)
-        answer = found.lenient if lenient else found.strict
+        answer = found.possible if unknown_is_yes else found.certain
         if answer is Answer.ERROR:
             raise FatalError(found.reasons[-1])
         return answer is Answer.YES
@@ -116,7 +117,7 @@ class Judge:
                 )
             refusal = self._refusal("class", device_class.selectors, pooled, unknown)
             if refusal is not None:
-                if refusal.lenient is Answer.NO:
+                if refusal.possible is Answer.NO:
                     of_class.refused[pooled.index] = refusal
                 return refusal
             passed = of_class.passed[pooled.index] = tuple(unknown)
@@ -158,8 +159,8 @@ class Judge:
         if found.missing_key:
             facts["missing_key"] = found.missing_key
         reason = Reason.of(code, Subject("device", str(pooled.id)), **facts)
-        strict = Answer.NO if unknown else Answer.ERROR
-        return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
+        certain = Answer.NO if unknown else Answer.ERROR
+        return Selectability(certain, Answer.ERROR, (*unknown, reason), stage, expression)
 
 
 class SelectorMemo:

@@ -176,7 +176,7 @@ class _Task:
                 continue
             matches = memo.matches(device_class, request)
             try:
-                if any(matches.admits(pooled, lenient=True) for pooled in members):
+                if any(matches.admits(pooled, unknown_is_yes=True) for pooled in members):
                     return True
             except FatalError:
                 continue

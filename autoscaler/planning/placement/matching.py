@@ -155,9 +155,9 @@ class Matching:
         """The answer for one device; None if it is an error."""
         _, memo = self._devices.pools_of(self._node)
         found = memo.matches(self._devices.classes[request.device_class], request).of(pooled)
-        if Answer.ERROR in (found.strict, found.lenient):
+        if Answer.ERROR in (found.certain, found.possible):
             return None
-        return Answer.UNKNOWN if found.unknown else found.strict
+        return Answer.UNKNOWN if found.unknown else found.certain
 
     @cached_property
     def comparable(self) -> bool:

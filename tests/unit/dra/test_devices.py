@@ -112,7 +112,7 @@ def test_the_requests_remembered_on_a_node_are_bounded() -> None:
         selector = Watched(f"a=value-{number}")
         alive.add(selector)
         asked = replace(REQUEST, selectors=(selector,))
-        assert not answers.matches(ANY, asked).admits(pools.devices[0], lenient=False)
+        assert not answers.matches(ANY, asked).admits(pools.devices[0], unknown_is_yes=False)
         again = answers.matches(ANY, asked)
         assert again.of(pools.devices[0]) is again.of(pools.devices[0])
     del selector, asked, again
