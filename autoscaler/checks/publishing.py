@@ -40,9 +40,9 @@ def without_gpudirect(snapshot: Snapshot) -> Iterator[Reason]:
     """Nodes whose driver publishes a version with which EFA does not reach the memory of their GPUs."""
     types = {node.name: node.labels.get(INSTANCE_TYPE, "") for node in snapshot.nodes}
     found: dict[str, tuple[str, int]] = {}
-    for piece in snapshot.slices:
-        name = piece.reach.node_name
-        for device in piece.devices if piece.driver == _NVIDIA else ():
+    for slice_ in snapshot.slices:
+        name = slice_.reach.node_name
+        for device in slice_.devices if slice_.driver == _NVIDIA else ():
             version = device.attributes.get("driverVersion")
             if name in types and isinstance(version, Version):
                 first = version.text.partition(".")[0]

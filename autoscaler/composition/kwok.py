@@ -48,7 +48,7 @@ class KwokMachines:
             ready=False,
         )
         slices = make_concrete(predicted.slices, node_name=name, seed=request.token)
-        return MachineManifests(write_node(node), tuple(slice_manifest(piece) for piece in slices))
+        return MachineManifests(write_node(node), tuple(slice_manifest(slice_) for slice_ in slices))
 
     def _template(self, reference: TemplateRef) -> KwokNodeTemplateSpec:
         if not reference.name:

@@ -220,9 +220,9 @@ class CloudProvider:
         group = self._group(asked)
         named = [given for given in asked.get("nodes", []) if not self._is_exemplar(given)]
         found = [(given, self._member(group, given)) for given in named]
-        strangers = [given for given, node in found if node is None]
-        if strangers:
-            name = strangers[0].get("name") or strangers[0].get("providerID", "")
+        elsewhere = [given for given, node in found if node is None]
+        if elsewhere:
+            name = elsewhere[0].get("name") or elsewhere[0].get("providerID", "")
             raise CallRefusedError(
                 Status.INVALID_ARGUMENT, f"node {name!r} is not in node group {group.id}: no node is deleted"
             )

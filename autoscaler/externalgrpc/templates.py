@@ -31,8 +31,8 @@ def template_bytes(candidate: Candidate, snapshot: Snapshot) -> tuple[bytes, tup
     template = template_of(candidate, snapshot, name=NAME)
     unit = candidate.block.name if candidate.block else ""
     concrete = make_concrete(template.slices, node_name=NAME, seed=NAME, unit=unit)
-    own = (piece for piece in concrete if piece.reach.node_name == NAME)
-    return encode(NODE, node_manifest(template.node)), tuple(slice_bytes(slice_manifest(piece)) for piece in own)
+    own = (slice_ for slice_ in concrete if slice_.reach.node_name == NAME)
+    return encode(NODE, node_manifest(template.node)), tuple(slice_bytes(slice_manifest(slice_)) for slice_ in own)
 
 
 def exemplar_of(group: str, candidate: Candidate, snapshot: Snapshot, *, name: str, now: datetime) -> Exemplar | None:
@@ -45,7 +45,7 @@ def exemplar_of(group: str, candidate: Candidate, snapshot: Snapshot, *, name: s
     unit = candidate.block.name if candidate.block else ""
     concrete = make_concrete(template.slices, node_name=name, seed=name, unit=unit)
     mark = {labels.EXEMPLAR: name}
-    slices = [slice_manifest(piece) for piece in concrete if piece.reach.node_name == name]
+    slices = [slice_manifest(slice_) for slice_ in concrete if slice_.reach.node_name == name]
     for manifest in slices:
         manifest["metadata"]["labels"] = mark
     node = {"apiVersion": "v1", "kind": "Node", **node_manifest(template.node)}

@@ -237,7 +237,7 @@ def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
         if occupies(pod):
             occupants.setdefault(pod.node_name, set()).add(pod.key)
     publishing = complete_drivers(snapshot.slices)
-    marked = {piece.reach.node_name for piece in snapshot.slices if any(device.taints for device in piece.devices)}
+    marked = {slice_.reach.node_name for slice_ in snapshot.slices if any(device.taints for device in slice_.devices)}
     for provisioned in snapshot.provisioned:
         node = nodes.of(provisioned)
         if provisioned.phase is not Phase.READY or node is None or not node.ready or node.unschedulable:

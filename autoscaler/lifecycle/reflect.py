@@ -79,7 +79,7 @@ def reflect(world: World, now: datetime) -> Snapshot:
     nodes = OwnNodes(snapshot.nodes)
     missing = absence(snapshot.provisioned, nodes, listed=world.machines.keys(), windows=world.windows, now=now)
     names = {found.name if (found := nodes.of(node)) else node.node_name for node in snapshot.provisioned}
-    complete = complete_drivers(piece for piece in snapshot.slices if piece.reach.node_name in names)
+    complete = complete_drivers(slice_ for slice_ in snapshot.slices if slice_.reach.node_name in names)
     occupied = occupied_nodes(snapshot.pods)
     moved = []
     for provisioned in snapshot.provisioned:

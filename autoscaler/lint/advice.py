@@ -90,11 +90,11 @@ def _ignored_amounts(snapshot: Snapshot) -> Iterator[Diagnostic]:
     known = profile.scheduler.node_allocatable_of_devices
     why = f"feature gate {NODE_ALLOCATABLE_GATE} is off in {profile.name}"
     step = "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
-    for piece in snapshot.slices if not profile.devices_take_node_amounts else ():
-        if piece.driver not in told and any(device.node_allocatable for device in piece.devices):
-            told.add(piece.driver)
+    for slice_ in snapshot.slices if not profile.devices_take_node_amounts else ():
+        if slice_.driver not in told and any(device.node_allocatable for device in slice_.devices):
+            told.add(slice_.driver)
             yield surprise(
-                f"ResourceSlice {piece.name}",
+                f"ResourceSlice {slice_.name}",
                 (),
                 "nodeAllocatableResources of its devices are ignored: "
                 + (why if known else f"{profile.name} does not have them, they came with 1.37"),
@@ -302,8 +302,8 @@ def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnost
 
 def _shares(plan: Plan, driver: str) -> bool:
     """True if devices of the driver on new nodes serve several claims."""
-    published = (piece for node in plan.launches for piece in node.slices if piece.driver == driver)
-    return any(device.allow_multiple_allocations for piece in published for device in piece.devices)
+    published = (slice_ for node in plan.launches for slice_ in node.slices if slice_.driver == driver)
+    return any(device.allow_multiple_allocations for slice_ in published for device in slice_.devices)
 
 
 def _owners(plan: Plan, driver: str) -> dict[tuple[str, DeviceId], set[str]]:

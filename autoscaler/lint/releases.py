@@ -54,7 +54,7 @@ def names_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
 def _of_older_release(name: str, snapshot: Snapshot) -> bool:
     """True if nodes may run a release that still has the attribute: what pools list, or what publishes slices."""
     domain = name.partition("/")[0]
-    there = any(pool.drivers for pool in snapshot.pools) or any(piece.driver == domain for piece in snapshot.slices)
+    there = any(pool.drivers for pool in snapshot.pools) or any(slice_.driver == domain for slice_ in snapshot.slices)
     return name in removed_attributes() and there
 
 

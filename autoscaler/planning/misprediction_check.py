@@ -44,7 +44,7 @@ def _as_predicted(snapshot: Snapshot, nodes: Set[ProvisionedNode], namespaces: S
     Other pending pods remain only if they are in the same namespaces: pods of other namespaces share no claim or gang.
     """
     names = {node.node_name for node in nodes}
-    gone = {(piece.driver, piece.pool.name) for piece in snapshot.slices if piece.reach.node_name in names}
+    gone = {(slice_.driver, slice_.pool.name) for slice_ in snapshot.slices if slice_.reach.node_name in names}
     pods = tuple(
         _pending(pod) if pod.node_name in names else pod
         for pod in snapshot.pods
@@ -55,7 +55,7 @@ def _as_predicted(snapshot: Snapshot, nodes: Set[ProvisionedNode], namespaces: S
     return replace(
         snapshot,
         nodes=tuple(node for node in snapshot.nodes if node.name not in names),
-        slices=tuple(piece for piece in snapshot.slices if piece.reach.node_name not in names),
+        slices=tuple(slice_ for slice_ in snapshot.slices if slice_.reach.node_name not in names),
         pods=pods,
         claims=FrozenMap({key: _free(claim, gone) if key in moved else claim for key, claim in claims}),
         provisioned=tuple(

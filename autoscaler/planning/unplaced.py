@@ -164,8 +164,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(told), policy))
     # A claim that depends on a run-time value is decided if no device can have that value.
-    if vain := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
-        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, tuple(vain))
+    if without_device := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
+        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, tuple(without_device))
     # If nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = (

@@ -19,12 +19,12 @@ class Controllers:
         self._api = api
 
     def step(self) -> bool:
-        """One pass of every controller; whether anything was written."""
+        """One pass of every controller. True if anything was written."""
         pods = seen(self._api, PODS)
         nodes = {node["metadata"]["name"] for node in seen(self._api, NODES)}
         lost = [self._lose(pod) for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}]
-        pieces = seen(self._api, RESOURCE_SLICES)
-        slices = [self._remove_slice(piece) for piece in pieces if _of_gone(piece, nodes)]
+        published = seen(self._api, RESOURCE_SLICES)
+        slices = [self._remove_slice(slice_) for slice_ in published if _of_gone(slice_, nodes)]
         made = [self._generate_claims(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
         cleaned = [self._clean(claim, users) for claim in seen(self._api, RESOURCE_CLAIMS)]
@@ -34,8 +34,8 @@ class Controllers:
         self._api.delete(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"], grace_seconds=0)
         return True
 
-    def _remove_slice(self, piece: Object) -> bool:
-        self._api.delete(RESOURCE_SLICES, piece["metadata"]["name"])
+    def _remove_slice(self, slice_: Object) -> bool:
+        self._api.delete(RESOURCE_SLICES, slice_["metadata"]["name"])
         return True
 
     def _generate_claims(self, pod: Object) -> bool:
@@ -87,8 +87,8 @@ def finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _of_gone(piece: Object, nodes: set[str]) -> bool:
-    name = piece["spec"].get("nodeName")
+def _of_gone(slice_: Object, nodes: set[str]) -> bool:
+    name = slice_["spec"].get("nodeName")
     return name is not None and name not in nodes
 
 

@@ -103,9 +103,9 @@ class Kubelets:
         if known is None:
             self._api.create(NODES, write_node(replace(predicted.node, provider_id=machine.provider_id)))
             return True
-        for piece in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
+        for slice_ in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
             with suppress(AlreadyExistsError):
-                self._api.create(RESOURCE_SLICES, slice_manifest(piece))
+                self._api.create(RESOURCE_SLICES, slice_manifest(slice_))
         self._published.add(machine.id)
         return True
 

@@ -126,8 +126,8 @@ class KwokProvider:
             elif not _ours(node):
                 failures[machine] = PermissionDeniedError(f"Node {machine} was not made by this provider")
             else:
-                for piece in self._objects.list(SLICES, labels={labels.PROVISIONED_NODE: machine}):
-                    self._objects.delete(SLICES, piece["metadata"]["name"])
+                for slice_ in self._objects.list(SLICES, labels={labels.PROVISIONED_NODE: machine}):
+                    self._objects.delete(SLICES, slice_["metadata"]["name"])
                 self._objects.delete(NODES, machine)
                 terminating.append(machine)
         return TerminateAnswer(tuple(terminating), tuple(gone), FrozenMap(failures))
@@ -174,9 +174,9 @@ class KwokProvider:
             raise AmbiguousError(f"Node {name} was deleted while it was being made")
         # Owned by the Node, as drivers publish them: they are deleted with it.
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": found["metadata"]["uid"], "controller": True}
-        for piece in machine.slices:
+        for slice_ in machine.slices:
             of_node = {"labels": {labels.PROVISIONED_NODE: name}, "ownerReferences": [owner]}
-            self._objects.create(SLICES, {**piece, "metadata": {**piece["metadata"], **of_node}})
+            self._objects.create(SLICES, {**slice_, "metadata": {**slice_["metadata"], **of_node}})
         return _instance(found)
 
 

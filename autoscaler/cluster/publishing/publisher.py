@@ -60,8 +60,6 @@ _ACCEPTED = Verdict("True", "Accepted")
 _APPLIED = Verdict("True", "Applied")
 _EXPIRED = Verdict("False", "Expired", "it has expired; set a later expiresAt, or delete it")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
-# By whether it is a pod: the severities that become an Event on an object without a condition.
-_TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
 
 
 class Publisher:
@@ -139,7 +137,7 @@ class Publisher:
             if resource is not None and problem.severity is Severity.ERROR:
                 line = f"{problem.field or kind}: {problem.message}; {problem.next_step}".removesuffix("; ")
                 wrong.setdefault((resource, name), []).append(line)
-            elif resource is None and problem.severity in _TOLD[kind == PODS.kind]:
+            elif resource is None and _becomes_event(kind, problem.severity):
                 uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
                 self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
         for (resource, name), lines in wrong.items():
@@ -250,6 +248,11 @@ class Publisher:
         with suppress(NotFoundError):
             self._api.patch(resource, name, {"status": status}, subresource="status")
             self._statuses[resource, name] = status
+
+
+def _becomes_event(kind: str, severity: Severity) -> bool:
+    """True if a problem of an object without a condition becomes an Event: each error, and for pods each warning."""
+    return severity is Severity.ERROR or (kind == PODS.kind and severity is Severity.WARNING)
 
 
 def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:

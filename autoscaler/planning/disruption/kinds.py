@@ -79,9 +79,9 @@ def _pods(found: BundleClass) -> int:
 
 
 def _models(world: World) -> Iterator[tuple[DeviceId, str]]:
-    for piece in world.snapshot.slices:
-        for device in piece.devices:
-            yield DeviceId(piece.driver, piece.pool.name, device.name), accelerator_of(device)
+    for slice_ in world.snapshot.slices:
+        for device in slice_.devices:
+            yield DeviceId(slice_.driver, slice_.pool.name, device.name), accelerator_of(device)
 
 
 def _held(found: BundleClass, world: World, models: Mapping[DeviceId, str]) -> Iterable[str]:

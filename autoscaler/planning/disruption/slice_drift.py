@@ -48,11 +48,11 @@ def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now:
 def _compared(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Unified | None:
     """The predicted and the published slices; None if nothing can be predicted, or nothing was published."""
     expected = as_coming(provisioned, snapshot, catalog)
-    drivers = {piece.driver for piece in expected.slices} if expected else set()
+    drivers = {slice_.driver for slice_ in expected.slices} if expected else set()
     published = [
-        _without_taints(piece)
-        for piece in snapshot.slices
-        if piece.reach.node_name == provisioned.node_name and piece.driver in drivers
+        _without_taints(slice_)
+        for slice_ in snapshot.slices
+        if slice_.reach.node_name == provisioned.node_name and slice_.driver in drivers
     ]
     return unify(expected.slices, published) if expected and published else None
 
@@ -77,5 +77,5 @@ def _claims_for(provisioned: ProvisionedNode, snapshot: Snapshot) -> Iterator[Re
     return (snapshot.claims[key] for key in keys if key in snapshot.claims)
 
 
-def _without_taints(piece: ResourceSlice) -> ResourceSlice:
-    return replace(piece, devices=tuple(replace(device, taints=()) for device in piece.devices))
+def _without_taints(slice_: ResourceSlice) -> ResourceSlice:
+    return replace(slice_, devices=tuple(replace(device, taints=()) for device in slice_.devices))

@@ -35,7 +35,7 @@ def without_nodes(
         pods=pods,
         claims=_freed(snapshot, moved),
         nodes=tuple(node for node in snapshot.nodes if node.name not in names),
-        slices=tuple(piece for piece in snapshot.slices if piece.reach.node_name not in names),
+        slices=tuple(slice_ for slice_ in snapshot.slices if slice_.reach.node_name not in names),
         attachments=tuple(found for found in snapshot.attachments if found.node not in names),
         provisioned=tuple(
             replace(node, phase=Phase.DRAINING) if node.name in ended else node for node in snapshot.provisioned

@@ -26,7 +26,7 @@ from autoscaler.planning.packing.room import Bits, Room, lowest
 from instance_catalog.dataclass import dataclass
 
 # After this number of items in a row without room, all items that are too large are skipped at once.
-_VAIN: Final = 8
+_MOST_MISSES: Final = 8
 
 
 class OutOfStepsError(Exception):
@@ -188,11 +188,11 @@ class Fillings(Generic[State]):
     def filled(self, shape: int, residual: Sequence[int], items: Bits) -> Iterator[Pattern]:
         """Fill a node with as many bundles of the first item as fit, then with later items; yields every step."""
         pattern: Pattern = ()
-        state, vain = self.state(shape, pattern), 0
+        state, misses = self.state(shape, pattern), 0
         while items:
             item = lowest(items)
             items ^= 1 << item
-            before, vain = len(pattern), vain + 1
+            before, misses = len(pattern), misses + 1
             for _ in range(residual[item]):
                 if state is None or not self._oracle.has_room(state, item):
                     break
@@ -203,10 +203,10 @@ class Fillings(Generic[State]):
                 pattern, state = larger, after
                 yield pattern
             if len(pattern) > before:
-                vain = 0
-            if not pattern or state is None or (not vain and self._oracle.full(state)):
+                misses = 0
+            if not pattern or state is None or (not misses and self._oracle.full(state)):
                 return
-            if vain == _VAIN:
+            if misses == _MOST_MISSES:
                 items &= self._smaller(shape, pattern)
 
     def _smaller(self, shape: int, pattern: Pattern) -> Bits:

@@ -71,7 +71,7 @@ def _groups(
     found: dict[tuple[frozenset[tuple[Hashable, int]], frozenset[int]], tuple[Sizes, list[int]]] = {}
     kinds_of: dict[Bits, frozenset[int]] = {}
     room, among = Room(rooms, missing=inf), bits_of(rooms)
-    choosy = [index for index in offered if problem.kinds[index].refuses]
+    refusing = [index for index in offered if problem.kinds[index].refuses]
     for item, count in enumerate(placed):
         sizes = oracle.sizes(item) if count else None
         if sizes is None:
@@ -79,7 +79,7 @@ def _groups(
         takers = oracle.may_take(item, among & room.of(sizes))
         if takers not in kinds_of:
             kinds_of[takers] = frozenset(i for i in offered if takers >> problem.kinds[i].shape & 1)
-        kinds = kinds_of[takers].difference(i for i in choosy if item in problem.kinds[i].refuses)
+        kinds = kinds_of[takers].difference(i for i in refusing if item in problem.kinds[i].refuses)
         # Sorted, because a set has no order, and the order of dimensions decides between equal programs.
         found.setdefault((frozenset(sizes.items()), kinds), (sizes, []))[1].append(item)
     return tuple(

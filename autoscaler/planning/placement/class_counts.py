@@ -39,10 +39,10 @@ def devices_there(slices: Iterable[ResourceSlice], device_class: DeviceClass, en
     """The devices that the class may select; None if one of them serves several claims, because a count then means
     nothing."""
     count = 0
-    for piece in slices:
-        for device in piece.devices:
+    for slice_ in slices:
+        for device in slice_.devices:
             answers = (
-                engine.evaluate(selector.expression, driver=piece.driver, device=device).answer
+                engine.evaluate(selector.expression, driver=slice_.driver, device=device).answer
                 for selector in device_class.selectors
                 if selector.expression is not None
             )

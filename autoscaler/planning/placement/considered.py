@@ -223,7 +223,7 @@ def _most_bundles(packing: PackingInput, candidate: int, item: int) -> int:
     """The most bundles of the class on a node, by its devices; all of them if devices can be shared."""
     shape = packing.shapes[packing.shape_of[candidate]]
     bundles = len(packing.classes[item].members)
-    shared = (d.allow_multiple_allocations for piece in shape.sample.slices for d in piece.devices)
+    shared = (d.allow_multiple_allocations for slice_ in shape.sample.slices for d in slice_.devices)
     if shape.units.divisible or any(shared):
         return bundles
     return max(1, shape.units.total(named_drivers([packing.classes[item]], packing.snapshot)))

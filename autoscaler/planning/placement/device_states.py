@@ -199,7 +199,7 @@ class DeviceStates:
         if device_class not in self._counts:
             devices = self._world.devices
             # Devices that several nodes can reach; slices of one node with counters are no such devices.
-            others = any(not piece.reach.node_name and piece.devices for piece in devices.layers.shared())
+            others = any(not slice_.reach.node_name and slice_.devices for slice_ in devices.layers.shared())
             found = None if others else devices.classes.get(device_class)
             slices = self._shape.sample.slices
             self._counts[device_class] = devices_there(slices, found, devices.engine) if found else None

@@ -165,7 +165,7 @@ def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catal
     pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
     startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
     taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
-    published = any(piece.reach.node_name == node.name for piece in snapshot.slices)
+    published = any(slice_.reach.node_name == node.name for slice_ in snapshot.slices)
     future = None if published else as_coming(provisioned, snapshot, catalog)
     allocatable = node.allocatable or (future.node.allocatable if future else node.allocatable)
     ready = replace(node, taints=taints, ready=True, allocatable=allocatable)

@@ -235,7 +235,7 @@ class _Alike:
         key = (candidate.instance_type.name, candidate.drivers)
         if key not in self._published:
             prediction = Prediction(key[0], candidate.profiles, self._catalog_digest, digest_of(slices))
-            devices = frozenset((piece.driver, device.name) for piece in slices for device in piece.devices)
+            devices = frozenset((slice_.driver, device.name) for slice_ in slices for device in slice_.devices)
             self._published[key] = _Published(prediction, DeviceUnits(slices), devices)
         return self._published[key]
 

@@ -93,23 +93,23 @@ _MOST: Final = LastAnswers[_Offered]()
 _ON_OFFER: Final = LastAnswers[_Offered]()
 
 
-def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
+def nothing_has(packing: PackingInput, item: int) -> Iterator[Reason]:
     """One reason for each value that the class's claims request and no offered device has.
 
     Before them, one for each DeviceClass of which it is not known what devices have. Only for a class that fits
     nowhere, which pays for it: there are no further reasons once its share is used up. Of requests with alternatives
     the values are left out, because none of them must be met.
     """
-    keys = dict.fromkeys(key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
+    keys = dict.fromkeys(key for pod in packing.classes[item].sample.pods for key in claim_keys(pod))
     for key in keys:
-        claim = market.snapshot.claims.get(key)
+        claim = packing.snapshot.claims.get(key)
         for request in claim.requests if claim else ():
             subject = Subject.claim(key, request.name)
-            if foreign := tuple(_not_known(market, request, subject)):
+            if foreign := tuple(_not_known(packing, request, subject)):
                 yield from foreign
                 continue
-            for demand in _paid(market, item, request.selectors) if isinstance(request, DeviceRequest) else ():
-                reason = _unmet(market, demand, subject)
+            for demand in _paid(packing, item, request.selectors) if isinstance(request, DeviceRequest) else ():
+                reason = _unmet(packing, demand, subject)
                 if reason is not None:
                     yield reason
 
@@ -119,16 +119,16 @@ def leaves_open(reason: Reason) -> bool:
     return "missing_class" in reason.detail or (reason.code is Code.NOT_PREDICTED and "nodes" not in reason.detail)
 
 
-def _not_known(market: PackingInput, request: Request, subject: Subject) -> Iterator[Reason]:
+def _not_known(packing: PackingInput, request: Request, subject: Subject) -> Iterator[Reason]:
     """One reason for the classes that are not in the files, without which kube-scheduler tries no alternative, and one
     for each whose driver is not predicted, if there is no other alternative."""
-    known = {found.name for found in market.snapshot.classes} if market.snapshot.from_files else None
+    known = {found.name for found in packing.snapshot.classes} if packing.snapshot.from_files else None
     names = dict.fromkeys(each.device_class for each in request.alternatives)
     missing = [name for name in names if name and known is not None and name not in known]
     if missing:
         yield Reason.of(Code.CLASS_NOT_FOUND, subject, missing_class=tuple(missing))
     foreign = [
-        _unpredicted_driver(market, each, subject) for each in request.alternatives if each.device_class not in missing
+        _unpredicted_driver(packing, each, subject) for each in request.alternatives if each.device_class not in missing
     ]
     if all(foreign):
         yield from _joined(reason for reason in foreign if reason)
@@ -145,56 +145,56 @@ def _joined(reasons: Iterable[Reason]) -> Iterator[Reason]:
         yield replace(first, detail=several) if len(classes) > 1 else first
 
 
-def class_of_nothing(market: PackingInput, item: int) -> Iterator[Reason]:
+def class_of_nothing(packing: PackingInput, item: int) -> Iterator[Reason]:
     """One reason for each value that a DeviceClass selects and no offered device has, of the classes that the class's
     pods use, by claims or by resources that they serve. Paid for as in `nothing_has`."""
-    pods = market.classes[item].sample.pods
-    claims = [market.snapshot.claims.get(key) for pod in pods for key in claim_keys(pod)]
+    pods = packing.classes[item].sample.pods
+    claims = [packing.snapshot.claims.get(key) for pod in pods for key in claim_keys(pod)]
     requests = [request for claim in claims if claim for request in claim.requests]
     serving = (
-        extended_resource_classes(market.snapshot.classes) if market.snapshot.profile.gates.extended_resource else {}
+        extended_resource_classes(packing.snapshot.classes) if packing.snapshot.profile.gates.extended_resource else {}
     )
     used = {request.device_class for request in requests if isinstance(request, DeviceRequest)}
     used |= {serving[name].name for pod in pods for name in requested_resources(pod) if name in serving}
-    for found in market.snapshot.classes:
-        for demand in _paid(market, item, found.selectors) if found.name in used else ():
+    for found in packing.snapshot.classes:
+        for demand in _paid(packing, item, found.selectors) if found.name in used else ():
             # Of which type devices are, whole or in parts, is a setting of the driver and not of the machine.
-            reason = _unmet(market, demand, Subject("DeviceClass", found.name)) if demand.path[2] != _KIND else None
+            reason = _unmet(packing, demand, Subject("DeviceClass", found.name)) if demand.path[2] != _KIND else None
             if reason is not None:
                 yield reason
 
 
-def asks_in_vain(market: PackingInput, item: int) -> bool:
+def asks_in_vain(packing: PackingInput, item: int) -> bool:
     """True if a claim of the class requests a value that no offering publishes: no type takes it.
 
     Needs no trial and no selector. False means nothing. Existing devices may have values that new ones do not have, and
     an allocated claim requests nothing any more.
     """
-    claims = _open_claims(market, item)
-    return bool(claims) and any(reason.code is Code.NOTHING_HAS for reason in nothing_has(market, item))
+    claims = _open_claims(packing, item)
+    return bool(claims) and any(reason.code is Code.NOTHING_HAS for reason in nothing_has(packing, item))
 
 
-def no_type_has(market: PackingInput, catalog: Catalog, item: int) -> bool:
+def no_type_has(packing: PackingInput, catalog: Catalog, item: int) -> bool:
     """The same for all types of the catalog in implicit pools, as far as facts of the types show it.
 
     Nothing is predicted and nothing of the catalog is offered for it. False means nothing.
     """
-    claims = _open_claims(market, item)
+    claims = _open_claims(packing, item)
     if not claims or any(instance_type.custom_drivers for instance_type in catalog):
         return False
     # Parts of a card are not offered in an implicit pool, as for asks_in_vain.
     offered = (instance_type for instance_type in catalog if not instance_type.share)
     most = _MOST.of((Same(catalog),), lambda: _Offered((t, *found) for t in offered for found in at_most(t)))
     requests = (request for claim in claims for request in claim.requests if isinstance(request, DeviceRequest))
-    return any(most.exceeded(demand) for request in requests for demand in _paid(market, item, request.selectors))
+    return any(most.exceeded(demand) for request in requests for demand in _paid(packing, item, request.selectors))
 
 
-def _open_claims(market: PackingInput, item: int) -> list[ResourceClaim]:
+def _open_claims(packing: PackingInput, item: int) -> list[ResourceClaim]:
     """The claims of the class if only devices of a new node can satisfy them, otherwise none."""
-    keys = (key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
-    claims = [market.snapshot.claims.get(key) for key in keys]
+    keys = (key for pod in packing.classes[item].sample.pods for key in claim_keys(pod))
+    claims = [packing.snapshot.claims.get(key) for key in keys]
     found = [claim for claim in claims if claim is not None and not claim.allocation]
-    return found if len(found) == len(claims) and not market.trials.devices_anywhere else []
+    return found if len(found) == len(claims) and not packing.trials.devices_anywhere else []
 
 
 @dataclass(slots=True)
@@ -204,13 +204,13 @@ class PassedOver:
     Each alternative is checked once, whichever claims have it.
     """
 
-    market: PackingInput
+    packing: PackingInput
     _known: dict[DeviceRequest, Reason | None] = field(default_factory=dict, init=False)
 
     def reasons(self, allocations: Mapping[str, Allocation]) -> Iterator[Reason]:
         """One reason for each such alternative before the one that a claim gets."""
         for key, allocation in allocations.items():
-            claim = self.market.snapshot.claims.get(key)
+            claim = self.packing.snapshot.claims.get(key)
             got = {device.request for device in allocation.devices}
             for request in claim.requests if claim else ():
                 for sub in _before(request, got) if isinstance(request, FirstAvailable) else ():
@@ -221,9 +221,9 @@ class PassedOver:
     def _why(self, request: DeviceRequest) -> Reason | None:
         if request not in self._known:
             # Existing nodes may have it, but it is in use.
-            there = {piece.driver for piece in self.market.snapshot.slices}
-            demands = (demand for demand in _demands(self.market, request.selectors) if demand.path[1] not in there)
-            unmet = (_unmet(self.market, demand, NO_SUBJECT) for demand in demands)
+            there = {slice_.driver for slice_ in self.packing.snapshot.slices}
+            demands = (demand for demand in _demands(self.packing, request.selectors) if demand.path[1] not in there)
+            unmet = (_unmet(self.packing, demand, NO_SUBJECT) for demand in demands)
             self._known[request] = next((found for found in unmet if found is not None), None)
         return self._known[request]
 
@@ -233,40 +233,40 @@ def _before(request: FirstAvailable, got: Collection[str]) -> Iterator[DeviceReq
     yield from request.subrequests[: chosen[0]] if chosen else ()
 
 
-def _unpredicted_driver(market: PackingInput, request: DeviceRequest, subject: Subject) -> Reason | None:
+def _unpredicted_driver(packing: PackingInput, request: DeviceRequest, subject: Subject) -> Reason | None:
     """The driver that the request or its class names, if its devices are not predicted."""
-    classes = [found for found in market.snapshot.classes if found.name == request.device_class]
+    classes = [found for found in packing.snapshot.classes if found.name == request.device_class]
     selectors = [*request.selectors, *(selector for found in classes for selector in found.selectors)]
     named = {
         demand.wanted
         for selector in selectors
         if selector.expression is not None
-        for demand in demands_of(selector.expression, market.snapshot.profile)
+        for demand in demands_of(selector.expression, packing.snapshot.profile)
         if demand.path[0] == "driver"
     }
-    unknown = named - market.described_drivers
+    unknown = named - packing.described_drivers
     if unknown:  # this takes long: it reads all devices
-        unknown -= _on_offer(market).drivers
+        unknown -= _on_offer(packing).drivers
     if not unknown:
         return None
     driver = min(unknown)
-    nodes = {node.name for node in market.snapshot.nodes}
-    there = {piece.reach.node_name for piece in market.snapshot.slices if piece.driver == driver} & nodes
+    nodes = {node.name for node in packing.snapshot.nodes}
+    there = {slice_.reach.node_name for slice_ in packing.snapshot.slices if slice_.driver == driver} & nodes
     facts: dict[str, str | int] = {"nodes": len(there)} if there else {}
     return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
 
 
-def _demands(market: PackingInput, selectors: Iterable[Selector]) -> Iterator[Demand]:
+def _demands(packing: PackingInput, selectors: Iterable[Selector]) -> Iterator[Demand]:
     for selector in selectors:
         if selector.expression is not None:
-            found = demands_of(selector.expression, market.snapshot.profile)
+            found = demands_of(selector.expression, packing.snapshot.profile)
             yield from (demand for demand in found if demand.path[0] != "driver")
 
 
-def _paid(market: PackingInput, item: int, selectors: Iterable[Selector]) -> Iterator[Demand]:
+def _paid(packing: PackingInput, item: int, selectors: Iterable[Selector]) -> Iterator[Demand]:
     """The same, each paid for by the class; none once its share is used up."""
-    account = market.trials.ledger.accounts[item]
-    for demand in _demands(market, selectors):
+    account = packing.trials.ledger.accounts[item]
+    for demand in _demands(packing, selectors):
         units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
         try:
             account.admit(units)
@@ -276,18 +276,18 @@ def _paid(market: PackingInput, item: int, selectors: Iterable[Selector]) -> Ite
         yield demand
 
 
-def _unmet(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
+def _unmet(packing: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     if demand.path[0] == "capacity":
-        return _too_little(market, demand, subject)
-    return _no_such_text(market, demand, subject)
+        return _too_little(packing, demand, subject)
+    return _no_such_text(packing, demand, subject)
 
 
-def _too_little(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
+def _too_little(packing: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason that no device has this much of the capacity."""
-    best = _on_offer(market).largest_below(demand)
+    best = _on_offer(packing).largest_below(demand)
     if best is None:
         return None
-    detail = {"largest": _shown(best[0]), **_whose(market, demand, best[1])}
+    detail = {"largest": _shown(best[0]), **_whose(packing, demand, best[1])}
     return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
 
 
@@ -318,19 +318,19 @@ def _texts(devices: Iterable[Published], demand: Demand) -> dict[str, InstanceTy
     return known
 
 
-def _no_such_text(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
+def _no_such_text(packing: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason that no device has this value; none if an unknown value could be it."""
-    known = _on_offer(market).texts(demand)
+    known = _on_offer(packing).texts(demand)
     if known is None:
-        return _made_by_software(market, demand, subject)
+        return _made_by_software(packing, demand, subject)
     if not known or demand.wanted in known:
         return None
     near = _near_profiles(demand.wanted, known) or completed(demand.wanted, known, most=1)
-    detail = {"where": _where(market)}
+    detail = {"where": _where(packing)}
     if any(facts.driver == demand.path[1] and facts.cards for facts in driver_facts().values()):
         detail["driver"] = demand.path[1]
     elif near:
-        detail = {"best": near[0], **_whose(market, demand, known[near[0]])}
+        detail = {"best": near[0], **_whose(packing, demand, known[near[0]])}
     return Reason.of(Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, **detail)
 
 
@@ -344,13 +344,13 @@ def _near_profiles(wanted: str, known: Iterable[str]) -> list[str]:
     return [other[0] for other in sorted(found, key=lambda other: (abs(int(other[2]) - int(memory)), other[0]))]
 
 
-def _made_by_software(market: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
+def _made_by_software(packing: PackingInput, demand: Demand, subject: Subject) -> Reason | None:
     """The reason for a name of a network interface that only software creates. Names of real cards are not known."""
     _, driver, name = demand.path
     known = (found for found in driver_facts().values() if found.driver == driver and name == _INTERFACE)
     if not any(demand.wanted.startswith(found.software_interfaces) for found in known):
         return None
-    detail = {"name": name, "wanted": demand.wanted, "where": _where(market), "driver": driver}
+    detail = {"name": name, "wanted": demand.wanted, "where": _where(packing), "driver": driver}
     return Reason.of(Code.NOTHING_HAS, subject, **detail)
 
 
@@ -362,32 +362,32 @@ def _named(values: Mapping[str, V], demand: Demand, driver: str) -> Iterator[V]:
             yield values[key]
 
 
-def _on_offer(market: PackingInput) -> _Offered:
-    return _ON_OFFER.of((Same(market.shapes),), lambda: _Offered(_devices(market)))
+def _on_offer(packing: PackingInput) -> _Offered:
+    return _ON_OFFER.of((Same(packing.shapes),), lambda: _Offered(_devices(packing)))
 
 
-def _devices(market: PackingInput) -> Iterator[Published]:
+def _devices(packing: PackingInput) -> Iterator[Published]:
     """Everything that candidates would publish, without types that are never chosen."""
-    for shape in market.shapes:
+    for shape in packing.shapes:
         if not shape.candidate.excluded:
-            for piece in shape.sample.slices:
-                for device in piece.devices:
-                    yield shape.candidate.instance_type, piece.driver, device
+            for slice_ in shape.sample.slices:
+                for device in slice_.devices:
+                    yield shape.candidate.instance_type, slice_.driver, device
 
 
-def _where(market: PackingInput) -> str:
-    if not all(candidate.pool.implicit for candidate in market.candidates):
+def _where(packing: PackingInput) -> str:
+    if not all(candidate.pool.implicit for candidate in packing.candidates):
         return "that a pool offers"
-    whole = all(candidate.pool == IMPLICIT for candidate in market.candidates)
+    whole = all(candidate.pool == IMPLICIT for candidate in packing.candidates)
     return "in the catalog" if whole else "on offer"  # the command line restricts where and how to buy
 
 
-def _whose(market: PackingInput, demand: Demand, instance_type: InstanceType) -> dict[str, str]:
+def _whose(packing: PackingInput, demand: Demand, instance_type: InstanceType) -> dict[str, str]:
     """The owner of the device: a device that a driver makes up is no accelerator of the machine."""
     driver = demand.path[1]
     if any(facts.driver == driver and facts.simulated for facts in driver_facts().values()):
         return {"simulated_by": driver}
-    return {"where": _where(market), "instance_type": instance_type.name, "accelerator": _model(instance_type)}
+    return {"where": _where(packing), "instance_type": instance_type.name, "accelerator": _model(instance_type)}
 
 
 def _model(instance_type: InstanceType) -> str:

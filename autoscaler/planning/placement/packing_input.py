@@ -126,7 +126,7 @@ class PackingInput:
         )
 
     @cached_property
-    def _choosy(self) -> frozenset[int]:
+    def _selective(self) -> frozenset[int]:
         """Those of them that do not admit every class which requires an architecture, or every one which does not."""
         candidates = self.candidates
         return frozenset(
@@ -143,7 +143,7 @@ class PackingInput:
         same = self.trials.same_verdicts(item)
         if same is None:
             return None
-        return same, self._asking[item], frozenset(i for i in self._choosy if self.admission(i, item).refusal)
+        return same, self._asking[item], frozenset(i for i in self._selective if self.admission(i, item).refusal)
 
     def admission(self, candidate: int, item: int) -> Admission:
         """The answer of the candidate's pool, and of its block if it has one, for the class."""

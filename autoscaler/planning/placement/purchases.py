@@ -226,10 +226,12 @@ def _alternates(
     Earlier alternatives of firstAvailable come first, then preferred capacity types, then the price.
     """
     chosen, wanted = packing.candidates[index], sorted(set(pattern))
-    choosy = [item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)]
+    with_alternatives = [
+        item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)
+    ]
     others = similar
-    if choosy:  # a stable sort
-        others = sorted(similar, key=lambda i: sum(preference_of(packing, i, item) for item in choosy))
+    if with_alternatives:  # a stable sort
+        others = sorted(similar, key=lambda i: sum(preference_of(packing, i, item) for item in with_alternatives))
     used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
     found, holding = list[Candidate](), packing.trials.may_hold(wanted)
     for other in others:

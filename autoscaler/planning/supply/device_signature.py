@@ -32,21 +32,21 @@ def signature_of(slices: tuple[ResourceSlice, ...]) -> DeviceSignature:
     can read that. With many devices, names of unknown values count as well: hundreds of partitions take longer to
     compare than to evaluate.
     """
-    if sum(len(piece.devices) for piece in slices) > _MOST:
+    if sum(len(slice_.devices) for slice_ in slices) > _MOST:
         return _KNOWN.setdefault(slices, DeviceSignature())
     numbers: dict[str, int] = {}
     seen = tuple(
         (
-            piece.name,
-            piece.driver,
-            piece.pool,
-            piece.reach,
-            piece.per_device_node_selection,
-            piece.shared_counters,
-            piece.unsupported,
-            tuple([_of_device(device, numbers) for device in piece.devices]),
+            slice_.name,
+            slice_.driver,
+            slice_.pool,
+            slice_.reach,
+            slice_.per_device_node_selection,
+            slice_.shared_counters,
+            slice_.unsupported,
+            tuple([_of_device(device, numbers) for device in slice_.devices]),
         )
-        for piece in slices
+        for slice_ in slices
     )
     return _KNOWN.setdefault(seen, DeviceSignature())
 

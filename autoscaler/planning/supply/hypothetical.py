@@ -89,7 +89,7 @@ class Shape:
     @cached_property
     def whole_devices(self) -> int | None:
         """The number of devices, if each serves one claim only; None if they are divided or shared."""
-        devices = [device for piece in self.sample.slices for device in piece.devices]
+        devices = [device for slice_ in self.sample.slices for device in slice_.devices]
         divided = any(d.consumes_counters or d.allow_multiple_allocations for d in devices)
         return None if divided else len(devices)
 
@@ -328,11 +328,11 @@ def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
 
 def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector]:
     """Those of devices and volumes."""
-    for piece in snapshot.slices:
-        if piece.reach.node_selector is not None:
-            yield piece.reach.node_selector
-        if piece.per_device_node_selection:
-            yield from (s for device in piece.devices if (s := device.reach.node_selector) is not None)
+    for slice_ in snapshot.slices:
+        if slice_.reach.node_selector is not None:
+            yield slice_.reach.node_selector
+        if slice_.per_device_node_selection:
+            yield from (s for device in slice_.devices if (s := device.reach.node_selector) is not None)
     yield from (s for volume in snapshot.volumes.values() if (s := volume.node_affinity) is not None)
     yield from (s for found in snapshot.storage_classes.values() if (s := found.topologies) is not None)
 

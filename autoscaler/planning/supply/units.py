@@ -28,12 +28,12 @@ class DeviceUnits:
     def by_device(self) -> Mapping[DeviceId, frozenset[Unit]]:
         """Every device with its units."""
         return {
-            DeviceId(piece.driver, piece.pool.name, device.name): frozenset(
-                (piece.driver, piece.pool.name, name)
+            DeviceId(slice_.driver, slice_.pool.name, device.name): frozenset(
+                (slice_.driver, slice_.pool.name, name)
                 for name in ([c.counter_set for c in device.consumes_counters] or [device.name])
             )
-            for piece in self.slices
-            for device in piece.devices
+            for slice_ in self.slices
+            for device in slice_.devices
         }
 
     @cached_property
@@ -45,15 +45,15 @@ class DeviceUnits:
     @cached_property
     def divisible(self) -> bool:
         """True if several devices can use one unit."""
-        return any(device.consumes_counters for piece in self.slices for device in piece.devices)
+        return any(device.consumes_counters for slice_ in self.slices for device in slice_.devices)
 
     @cached_property
     def cut(self) -> frozenset[str]:
         """The drivers whose devices are partitions that were fixed before the node starts (static MIG)."""
         return frozenset(
-            piece.driver
-            for piece in self.slices
-            for device in piece.devices
+            slice_.driver
+            for slice_ in self.slices
+            for device in slice_.devices
             if device.attributes.get("type") == _PARTITION and not device.consumes_counters
         )
 

@@ -107,7 +107,7 @@ def _stored_amounts(snapshot: Snapshot) -> Iterator[Item]:
     has its gate on, or had it on when the field was written."""
     profile = snapshot.profile
     known = profile.scheduler.node_allocatable_of_devices and NODE_ALLOCATABLE_GATE not in profile.proven
-    taking = {piece.driver for piece in snapshot.slices if any(device.node_allocatable for device in piece.devices)}
+    taking = {slice_.driver for slice_ in snapshot.slices if any(device.node_allocatable for device in slice_.devices)}
     if known and taking and not profile.devices_take_node_amounts:
         which = f"ResourceSlices of {', '.join(sorted(taking))} have nodeAllocatableResources, which are ignored"
         step = f"if the cluster has the gate on, set cluster.featureGates to {NODE_ALLOCATABLE_GATE}=true"

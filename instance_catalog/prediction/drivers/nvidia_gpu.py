@@ -184,23 +184,23 @@ def contents(
     node = _node(instance_type, profile)
     if node is None:
         return ()
-    pieces = _with_own_devices(node, kubernetes)
+    slices = _with_own_devices(node, kubernetes)
     # A GPU with MIG devices gets no entry for virtual machines (nvlib.go); dynamic MIG excludes the gate.
     if not profile.gates.get("PassthroughSupport") or isinstance(profile.mig, StaticMig):
-        return pieces
+        return slices
     vfio = nvidia_vfio.devices(instance_type, profile, tuple(map(node.fabric, range(instance_type.device_count))))
-    return (*pieces[:-1], replace(pieces[-1], devices=pieces[-1].devices + vfio))
+    return (*slices[:-1], replace(slices[-1], devices=slices[-1].devices + vfio))
 
 
 def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContents, ...]:
     """GPUs and MIG devices, shared among claims if the driver's options say so."""
     mode = node.profile.options.get("consumable-shares")
-    pieces = _exclusive(node, kubernetes)
+    slices = _exclusive(node, kubernetes)
     if mode is None:
-        return pieces
+        return slices
     return tuple(
         replace(slice_, devices=tuple(nvidia_sharing.shared(device, mode) for device in slice_.devices))
-        for slice_ in pieces
+        for slice_ in slices
     )
 
 
