@@ -25,7 +25,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.planning.disruption.defragmentation import with_defragmentation
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.advised.listed import advice_lines
 from autoscaler.report.explained.objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explained.requests import buffer_explanation, request_explanation, request_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
@@ -208,7 +208,7 @@ def _in_a_pool(found: Decided, pod: Pod) -> list[str]:
     if served is None:
         return []
     advice = advise(pod, served.snapshot, found.catalog, served.plan, found.policy, found.now, budget=Budget(_THEN))
-    changes = [f"smallest change then: {line}" for line in advice_lines(advice)]
+    changes = [line for one in advice for line in ("smallest change then:", *(f"  {x}" for x in advice_lines(one)))]
     return [*left_out_lines(served.staying[0]), *changes]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -15,7 +15,7 @@ from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_i
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.advice.ignored import on_existing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
-from autoscaler.cli.common.advice import helping_changes, print_advice, print_further_obstacles
+from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
@@ -51,9 +51,13 @@ from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 
+if TYPE_CHECKING:
+    from autoscaler.advice.trial import Advice
+
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
 SOMETHING_LEFT_OUT = 3
+_TEXTS: Final = ("table", "wide", "markdown")  # forms for people
 
 
 @click.command()
@@ -150,14 +154,14 @@ def plan(
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)
     with announced("planning …"):
         found = decide(loaded)
-        helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
+        helping = helping_changes(found) if not why and (html is not None or output in _TEXTS) else {}
     if why:
         print_type_answers(list(type_answers(why, found, samples(found))), output)
         return
     if questions:
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
-        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
+        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=lines_by_pod(helping))
     given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
     _print_copies(loaded, decide, output)
@@ -209,17 +213,17 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
     return read_cluster(kubeconfig, context, profile_of(kubernetes_version))
 
 
-def _print(found: Decided, helping: Mapping[str, str], output: str, cost_by: str, given: Given) -> None:
+def _print(found: Decided, helping: Mapping[str, Advice], output: str, cost_by: str, given: Given) -> None:
     """Prints the plan, and below its tables its costs and the changes that would help."""
     state = found.snapshot
     if state.profile.note:
         click.echo(f"note: {state.profile.note}", err=True)
     costs = costs_of(found, cost_by)
     print_plan(found.plan, output, given, costs=costs)
-    if output in ("table", "wide", "markdown"):
+    if output in _TEXTS:
         print_costs(found, cost_by, output)
+        print_advice(found, helping, output)
     if output in ("table", "wide"):
-        print_advice(found, helping)
         print_further_obstacles(found, helping)
 
 

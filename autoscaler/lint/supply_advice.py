@@ -120,9 +120,7 @@ def advised_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> str:
     card, asking = _of_any_model(snapshot, plan, catalog)
     if card is None:
         return ""
-    return (
-        f"names no GPU model or memory, so that has the cheapest whole GPUs: {_card(card)}; {_how_to_name(asking[0])}"
-    )
+    return f"names no GPU model or memory, so it gets the cheapest whole GPUs: {_card(card)}; {_how_to_name(asking[0])}"
 
 
 def _of_any_model(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> tuple[Accelerator | None, list[Pod]]:

@@ -1,11 +1,11 @@
-"""Advice, the changes that would help, in sentences and as data."""
+"""Advice, the changes that would help, in sentences: the steps, their result, and remarks."""
 
 from __future__ import annotations
 
 import shlex
 import string
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.model_memory import TooSmall
@@ -16,7 +16,6 @@ from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.model_texts import old_text, small_text
-from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
@@ -24,8 +23,6 @@ from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import cloud_facts, facts_of
-
-NO_HELP: Final = "no single change that was tried places it"
 
 _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE: "tolerate taint {taint}",
@@ -144,9 +141,8 @@ CREATE_POOL: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
 
-def change_text(change: Change, *, nodes: int = 0) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes". Changes of one object that belong together are one sentence;
-    those of several objects are numbered.
+def change_steps(change: Change, *, nodes: int = 0) -> tuple[str, ...]:
+    """ "pool gpu: add spot to spec.capacityTypes". Changes of one object that belong together are one step.
 
     A new pool needs a limit: the `nodes` that are launched with the change, or more.
     """
@@ -162,8 +158,7 @@ def change_text(change: Change, *, nodes: int = 0) -> str:
         texts.append(_part_text(part, new=new) + (_DAEMON_SET if part in plugins[-1:] else ""))
     if CREATE_POOL in objects:
         objects[CREATE_POOL].insert(0, f"spec.limits.nodes {max(1, nodes)} or more")
-    steps = [f"{head} {_listed(found)}".strip() for head, found in objects.items()]
-    return "; ".join(f"({number}) {step}" for number, step in enumerate(steps, 1)) if len(steps) > 1 else steps[0]
+    return tuple(f"{head} {_listed(found)}".strip() for head, found in objects.items())
 
 
 def _part_text(change: Change, *, new: bool) -> str:
@@ -200,52 +195,51 @@ def result_text(result: Result) -> str:
     return f"{', '.join(parts)}, {price}{whole}{smaller}"
 
 
-def advice_lines(found: Iterable[Advice]) -> list[str]:
-    """Each change with its result, smallest first."""
-    return [
-        f"{_changed(advice)} → {result_text(advice.result)}{_guessed(advice)}{_read(advice)}{_of_karpenter(advice)}"
-        f"{_of_cloud(advice)}{_network(advice)}{_example_of_class(advice)}{_of_parts(advice)}{_needed(advice.result)}"
-        f"{_of_kueue(advice.result)}{_unfit(advice.result)}{_otherwise(advice)}{_any_gpu(advice)}"
-        for advice in found
-    ]
+def remarks(advice: Advice) -> Iterator[str]:
+    """What people need to know of the change and its result, beside them."""
+    yield from _guessed(advice)
+    yield from _read(advice)
+    yield from _of_karpenter(advice)
+    yield from _of_cloud(advice)
+    yield from _network(advice)
+    yield from _example_of_class(advice)
+    yield from _of_parts(advice)
+    yield from (f"{name} needs more: {each.problem}; {each.next_step}" for name, each in advice.result.needs)
+    yield from _of_kueue(advice.result)
+    yield from _unfit(advice.result)
+    yield from _otherwise(advice)
+    yield from _any_gpu(advice)
 
 
-def _changed(advice: Advice) -> str:
-    return change_text(advice.change, nodes=sum(count for _, count in advice.result.launches))
-
-
-def _example_of_class(advice: Advice) -> str:
+def _example_of_class(advice: Advice) -> Iterator[str]:
     """A StorageClass of the cloud of the machines, for who has no cluster to read one from."""
     parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.ADD_STORAGE_CLASSES]
     facts = facts_of(advice.result.cloud)
     drivers = facts.file_drivers if any(part.detail["shared"] for part in parts) else facts.disk_drivers
     if not parts or not drivers:
-        return ""
+        return
     name = str(_texts(parts[0], "classes")[0])
     metadata = f"{{name: {name}}}"
     if name == CLUSTER_DEFAULT:
         metadata = f'{{name: default, annotations: {{{DEFAULT_STORAGE_CLASS}: "true"}}}}'
-    return (
-        f"; without a cluster to read it from, one such as {{apiVersion: storage.k8s.io/v1, kind: StorageClass, "
+    yield (
+        f"without a cluster to read it from, one such as {{apiVersion: storage.k8s.io/v1, kind: StorageClass, "
         f"metadata: {metadata}, provisioner: {drivers[0]}, volumeBindingMode: WaitForFirstConsumer}}"
     )
 
 
-def _network(advice: Advice) -> str:
+def _network(advice: Advice) -> Iterator[str]:
     """The network for RDMA of the machines, if the pods no longer ask for that of another system."""
     parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.DROP_RESOURCES]
-    if not any(network_card(str(name)) for part in parts for name in _texts(part, "resources")):
-        return ""
-    return "".join(f"; {_rdma_text(name, kind, count)}" for name, kind, count in advice.result.rdma)
+    if any(network_card(str(name)) for part in parts for name in _texts(part, "resources")):
+        yield from (_rdma_text(name, kind, count) for name, kind, count in advice.result.rdma)
 
 
-def _of_parts(advice: Advice) -> str:
+def _of_parts(advice: Advice) -> Iterator[str]:
     """What the nodes of pods with claims of MIG parts run, if no pool says so."""
     kinds = {part.kind for part in advice.change.parts or (advice.change,)}
-    if ChangeKind.CLAIM_PARTS not in kinds:
-        return ""
-    drivers = advice.result.drivers if ChangeKind.SET_DRIVERS not in kinds else ()
-    return f"; its nodes run [{', '.join(drivers)}], spec.drivers.profiles of a CapacityPool" if drivers else ""
+    if ChangeKind.CLAIM_PARTS in kinds and ChangeKind.SET_DRIVERS not in kinds and advice.result.drivers:
+        yield f"its nodes run [{', '.join(advice.result.drivers)}], spec.drivers.profiles of a CapacityPool"
 
 
 def _rdma_text(machine: str, kind: str, count: int) -> str:
@@ -256,41 +250,34 @@ def _rdma_text(machine: str, kind: str, count: int) -> str:
     return f"{machine} has no RDMA: the pods have its plain network"
 
 
-def _otherwise(advice: Advice) -> str:
+def _otherwise(advice: Advice) -> Iterator[str]:
     """The memory that the GPU lacks of what the pods asked for, and what the one with it costs."""
-    parts = [part for part in advice.change.parts or (advice.change,) if "memory" in part.detail]
-    memory = "".join(f": with {part.detail['memory']}" for part in parts)
-    others = (
-        f"; {part.detail['value']} → {result_text(one.result)}{_unfit(one.result)}"
-        for one in advice.instead
-        for part in one.change.parts or (one.change,)
-        if part.kind is ChangeKind.REWRITE_TYPE
-    )
-    return f"{memory}{''.join(others)}"
+    renamed = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.REWRITE_TYPE]
+    yield from (f"the GPU has {part.detail['memory']}" for part in renamed if "memory" in part.detail)
+    for one in advice.instead:
+        for part in one.change.parts or (one.change,):
+            if part.kind is ChangeKind.REWRITE_TYPE:
+                yield f"with {part.detail['value']} instead: {result_text(one.result)}"
+        yield from _unfit(one.result)
 
 
-def _needed(result: Result) -> str:
-    """The further steps that people have to take, for each instance type that needs them."""
-    return "".join(f"; {name} needs more: {each.problem}; {each.next_step}" for name, each in result.needs)
-
-
-def _unfit(result: Result) -> str:
+def _unfit(result: Result) -> Iterator[str]:
     """Why pods do not work on the machine, and the models that do not load there: kube-scheduler does not know."""
-    useless = "".join(f"; {text}" for text in result.useless)
-    return useless + "".join(
-        f"; {each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}" for each in result.models
-    )
+    yield from result.useless
+    for each in result.models:
+        yield f"{each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}"
 
 
-def _any_gpu(advice: Advice) -> str:
+def _any_gpu(advice: Advice) -> Iterator[str]:
     """That the pods take any GPU, unless the labels of the pool or the size of its model say so already."""
-    said = bool(advice.result.models or _guessed(advice))
+    said = bool(advice.result.models or list(_guessed(advice)))
     dropped = len(keys_dropped(advice.change))  # they may have meant one
     then = f"without {'it' if dropped == 1 else 'these labels'}, " if dropped else ""
-    return f"; {then}the pod {advice.result.any_gpu}" if advice.result.any_gpu and not said else ""
+    if advice.result.any_gpu and not said:
+        yield f"{then}the pod {advice.result.any_gpu}"
 
 
-def _guessed(advice: Advice) -> str:
+def _guessed(advice: Advice) -> Iterator[str]:
     """The note that the machine is the cheapest one, if a pool gets labels whose meaning only their owner knows."""
     parts = advice.change.parts or (advice.change,)
     giving = [part for part in parts if part.kind in GIVING_LABELS]
@@ -304,58 +291,58 @@ def _guessed(advice: Advice) -> str:
     named = any(_texts(part, "machine") for part in giving)
     named |= any(part.kind in (ChangeKind.NEAREST_MODEL, ChangeKind.REWRITE_LABEL) for part in parts)
     if not own or not advice.result.launches or required - {CLOUD} or named:
-        return ""
+        return
     if _node_pools(advice):
-        return ": the cheapest that fits, because only Karpenter's NodePool says which machines it means"
+        yield "this is the cheapest that fits, because only Karpenter's NodePool says which machines it means"
+        return
     who = next(
         (chosen[key] for key in own if chosen.get(key)), "labels of your own do not say which machines they mean"
     )
-    return f": the cheapest that fits, because {who}"
+    yield f"this is the cheapest that fits, because {who}"
 
 
-def _read(advice: Advice) -> str:
+def _read(advice: Advice) -> Iterator[str]:
     """The note that only the name of a node pool shows which machine it has."""
     parts = advice.change.parts or (advice.change,)
     names = [str(name) for part in parts for name in _texts(part, "read")]
-    if not names or not advice.result.launches:
-        return ""
-    return (
-        f": the machine is read from the name {names[0]}; only that node pool says which one it has and how it is paid "
-        "for, so check it"
-    )
+    if names and advice.result.launches:
+        yield (
+            f"the machine is read from the name {names[0]}; only that node pool says which one it has and how it is "
+            "paid for, so check it"
+        )
 
 
-def _of_karpenter(advice: Advice) -> str:
+def _of_karpenter(advice: Advice) -> Iterator[str]:
     """The note that Karpenter launches for such pods, by an object that a plan does not read."""
-    if not (names := _node_pools(advice)):
-        return ""
-    return (
-        f"; Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them instead, "
-        f"copy its requirements (`kubectl get nodepool {shlex.quote(names[0])} -o yaml`) into spec.requirements"
-    )
+    if names := _node_pools(advice):
+        yield (
+            f"Karpenter serves such pods by its NodePool {' or '.join(names)}: for Foreslice to launch for them "
+            f"instead, copy its requirements (`kubectl get nodepool {shlex.quote(names[0])} -o yaml`) into "
+            "spec.requirements"
+        )
 
 
-def _of_cloud(advice: Advice) -> str:
+def _of_cloud(advice: Advice) -> Iterator[str]:
     """The note that a cloud launches for such pods, by an object that a plan does not read."""
     giving = [part for part in advice.change.parts or (advice.change,) if part.kind in GIVING_LABELS]
     labels = dict(str(label).split("=", 1) for part in giving for label in _texts(part, "labels"))
     served = {key: text for facts in cloud_facts().values() for key, text in facts.served_by.items() if key in labels}
-    return "".join(f"; {text.format(name=labels[key])}" for key, text in served.items() if advice.result.launches)
+    yield from (text.format(name=labels[key]) for key, text in served.items() if advice.result.launches)
 
 
-def _of_kueue(result: Result) -> str:
+def _of_kueue(result: Result) -> Iterator[str]:
     """The condition for pods that Kueue has not admitted, if machines are launched for them."""
     if not (result.queue and result.launches):
-        return ""
+        return
     held = (
-        f"; Kueue holds the pods in queue {result.queue} until it admits them: its ClusterQueue needs quota for what "
+        f"Kueue holds the pods in queue {result.queue} until it admits them: its ClusterQueue needs quota for what "
         "they request, and its ResourceFlavor no nodeLabels that these nodes lack"
     )
     asking = (
         ", and an AdmissionCheck of it that has GKE provision the machines never passes for these: its "
         f"ProvisioningRequestConfig has to name the class {RequestClass.ATOMIC} (docs/kueue.md)"
     )
-    return f"{held}{asking if result.requested else ''}"
+    yield f"{held}{asking if result.requested else ''}"
 
 
 def _node_pools(advice: Advice) -> list[str]:
@@ -367,34 +354,3 @@ def _node_pools(advice: Advice) -> list[str]:
 def _texts(change: Change, name: str) -> Sequence[object]:
     found = change.detail.get(name)
     return found if isinstance(found, tuple) else ()
-
-
-def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
-    return [
-        {
-            "kind": advice.change.kind.value,
-            "subject": advice.change.subject,
-            "text": _changed(advice),
-            "detail": {
-                key: list(value) if isinstance(value, tuple) else value for key, value in advice.change.detail.items()
-            },
-            "result": {
-                "text": result_text(advice.result),
-                "launches": [
-                    {"offering": offering_document(ref), "nodes": count} for ref, count in advice.result.launches
-                ],
-                "nodes": list(advice.result.nodes),
-                "needs": [
-                    {
-                        "instanceType": name,
-                        "problem": each.problem,
-                        "nextStep": each.next_step,
-                        "source": each.source,
-                    }
-                    for name, each in advice.result.needs
-                ],
-                "usdPerHour": dollars(advice.result.usd_per_hour),
-            },
-        }
-        for advice in (each for one in found for each in (one, *one.instead))
-    ]

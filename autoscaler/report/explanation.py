@@ -25,7 +25,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import NO_SUBJECT, SHORT_AMOUNTS, Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import why_pending
-from autoscaler.report.advice_text import NO_HELP, advice_document
+from autoscaler.report.advised.listed import NO_HELP, advice_document, listed
 from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.explained.objects import section
@@ -203,7 +203,10 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _advice_lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield from (f"{entry['text']} → {entry['result']['text']}" for entry in found)
+    """Each change as a list; below its steps, result and notes are indented, which sets it apart from the next."""
+    for entry in found:
+        lines, steps = listed(entry["steps"], entry["result"]["text"], entry["notes"]), len(entry["steps"])
+        yield from (*lines[:steps], *(f"  {line}" for line in lines[steps:]))
     if not found:
         yield NO_HELP
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -36,10 +36,12 @@ def rendered(template: str, *, cluster: str = "", shown: str = "", values: Mappi
     return _templates().get_template(template).render(facts)
 
 
-def one_file(snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, str] = EMPTY) -> str:
+def one_file(
+    snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, Sequence[str]] = EMPTY
+) -> str:
     """The status page with the explanation of every pending pod below it; nothing is loaded from anywhere.
 
-    `helping` are, by pod, changes that would place it.
+    `helping` are, by pod, the lines of a change that would place it.
     """
     page = status_page(snapshot, plan, now)
     launches = f"{counted(len(plan.launches), 'node')} to launch, {plan.usd_per_hour:.2f} $/h"

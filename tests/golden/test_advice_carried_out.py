@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from autoscaler.cli.main import foreslice
 from tests.golden.test_examples import WARNINGS
 
-_ADVICE = re.compile(r"^  (?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*) → (?P<result>.*)$")
+_ADVICE = re.compile(r"^(?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*?)→ (?P<result>.*)$")
 _LAUNCH = re.compile(r"(\d+) × (\S+) \(")
 _TELLING = (
     r"(give \S+ a root disk of \S+ or more \(.*?\), say so"
@@ -194,10 +194,11 @@ def told(change: str, directory: Path) -> tuple[str, list[str]]:
 
 
 def proposals(text: str) -> list[re.Match[str]]:
-    """The lines below the heading, unfolded."""
+    """The lists below the heading, one line each: pods, steps with "; " between them, and the result."""
     _, found, section = text.partition("Smallest change that places it\n")
-    section = section.partition("\n\n")[0]
-    lines = re.sub(r"\n {4,}", " ", section).splitlines() if found else []
+    section = re.sub(r"\n {8,}", " ", section.partition("\n\n")[0]) if found else ""
+    lists = re.split(r"\n?^  (?=\S)", re.sub(r"\n    (?=\()", "; ", section), flags=re.MULTILINE)
+    lines = (" ".join(part.partition("\n    note:")[0].split()).replace(":; (1)", ": (1)") for part in lists)
     return [match for line in lines if (match := _ADVICE.match(line))]
 
 

@@ -1,66 +1,103 @@
-"""The smallest change that would place each workload without a place, one line each, printed after a plan."""
+"""The smallest change that would place each workload without a place, a list each, printed after a plan."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from autoscaler.cli.common.decided import Decided
-from autoscaler.cli.common.output import folded
+from autoscaler.cli.common.output import folded, markdown_text
 from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.report.words import few
 
-_BOUGHT = re.compile(r"× (\S+)")  # the type of the machines that a change buys
+if TYPE_CHECKING:  # at runtime imported only where there is something to advise
+    from autoscaler.advice.trial import Advice
+
 _MOST = 3  # workloads; `explain` answers for every pod
 _ALIKE = 4  # plans for a workload that lacks the same as one before
 _THEN = 12  # plans for ignored pods, beside those that were spent before
 
 
-def print_advice(found: Decided, helping: Mapping[str, str]) -> None:
-    """Prints changes that help; nothing if none of them does. Each change places all pods of a workload."""
-    if helping:
-        click.echo("")
-        click.echo("Smallest change that places it")
-        alike, pods = _alike(found, helping), dict[str, list[str]]()
-        for pod, line in helping.items():
-            more = f" and {len(alike[pod]) - 1} more" if len(alike[pod]) > 1 else ""
-            pods.setdefault(line, []).append(f"{pod}{more}")
-        for line, names in pods.items():
-            each = " (the result is for one of them)" if len(names) > 1 and "→" in line else ""
-            for part in folded(f"  {few(names)}{each}: {line}", WIDTH):
-                click.echo(part)
-        _print_assumed(found, helping)
-        _print_end_of_catalog(found, helping)
+def print_advice(found: Decided, helping: Mapping[str, Advice], output: str = "table") -> None:
+    """Prints changes that help, each as a list below the pods that it places: all those of a workload; nothing if no
+    change helps."""
+    if not helping:
+        return
+    groups = list(_by_pods(found, helping))
+    notes = [f"note: {text}" for text in (*_assumed_disk(found, helping), *_end_of_catalog(found, helping))]
+    if output == "markdown":
+        click.echo("\n### Smallest change that places it")
+        for pods, lines in groups:
+            _print_markdown_list(pods, lines)
+        if notes:
+            _print_markdown_list("", notes)
+        return
+    click.echo("")
+    click.echo("Smallest change that places it")
+    for pods, lines in groups:
+        for text in (f"  {pods}:", *(f"    {line}" for line in lines)):
+            _print_folded(text)
+    for note in notes:
+        _print_folded(f"  {note}")
 
 
-def _print_assumed(found: Decided, helping: Mapping[str, str]) -> None:
-    """Prints the size of the root disks of a change's machines, if the change itself does not name it."""
+def lines_by_pod(helping: Mapping[str, Advice]) -> dict[str, list[str]]:
+    from autoscaler.report.advised.listed import advice_lines
+
+    return {pod: advice_lines(advice) for pod, advice in helping.items()}
+
+
+def _by_pods(found: Decided, helping: Mapping[str, Advice]) -> Iterator[tuple[str, list[str]]]:
+    """The pods that a change places, and its lines."""
+    alike, pods = _alike(found, helping), dict[tuple[str, ...], list[str]]()
+    for pod, lines in lines_by_pod(helping).items():
+        more = f" and {len(alike[pod]) - 1} more" if len(alike[pod]) > 1 else ""
+        pods.setdefault(tuple(lines), []).append(f"{pod}{more}")
+    for shown, names in pods.items():
+        yield f"{few(names)}{' (the result is for one of them)' if len(names) > 1 else ''}", list(shown)
+
+
+def _print_folded(text: str) -> None:
+    for part in folded(text, WIDTH):
+        click.echo(part)
+
+
+def _print_markdown_list(head: str, lines: Iterable[str]) -> None:
+    click.echo(f"\n{markdown_text(head)}:\n" if head else "")
+    for line in lines:
+        click.echo(f"- {markdown_text(line)}")
+
+
+def _assumed_disk(found: Decided, helping: Mapping[str, Advice]) -> Iterator[str]:
+    """The size of the root disks of a change's machines, if the change itself does not name it."""
+    from autoscaler.advice.change import ChangeKind
     from autoscaler.lint.pods.disk_space import advised_disk
 
-    bought = {pod: _BOUGHT.search(line.rpartition("→")[2]) for pod, line in helping.items()}
-    types = {pod: found.catalog.types.get(name[1]) for pod, name in bought.items() if name}
-    silent = {pod: found for pod, found in types.items() if "a root disk of" not in helping[pod]}
+    silent = {
+        pod: found.catalog.types.get(advice.result.launches[0][0].instance_type)
+        for pod, advice in helping.items()
+        if advice.result.launches
+        and all(part.kind is not ChangeKind.ENLARGE_DISK for part in advice.change.parts or (advice.change,))
+    }
     if text := advised_disk(silent, found.snapshot):
-        for part in folded(f"  {text}", WIDTH):
-            click.echo(part)
+        yield text
 
 
-def _print_end_of_catalog(found: Decided, helping: Mapping[str, str]) -> None:
+def _end_of_catalog(found: Decided, helping: Mapping[str, Advice]) -> Iterator[str]:
     """That the first CapacityPool ends the offer of the whole catalog, on which the pods with a place rely."""
-    from autoscaler.report.advice_text import CREATE_POOL
+    from autoscaler.report.advice_text import CREATE_POOL, change_steps
 
     placed = [node for node in found.plan.launches if node.pool == IMPLICIT.name and node.pods]
-    if placed and any(CREATE_POOL in line for line in helping.values()):
-        text = (
-            "  with a CapacityPool the whole catalog is no longer on offer: give the pods that have a place now, such "
-            f"as {placed[0].pods[0]}, one as well"
+    steps = (step for advice in helping.values() for step in change_steps(advice.change))
+    if placed and any(step.startswith(CREATE_POOL) for step in steps):
+        yield (
+            "with a CapacityPool the whole catalog is no longer on offer: give the pods that have a place now, such as "
+            f"{placed[0].pods[0]}, one as well"
         )
-        for part in folded(text, WIDTH):
-            click.echo(part)
 
 
 def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
@@ -76,12 +113,13 @@ def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
     }
 
 
-def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
+def print_further_obstacles(found: Decided, helping: Mapping[str, Advice]) -> None:
     """Prints why ignored pods for which no change was found would have no place in a pool that serves them, with the
     changes that would help there."""
     if not found.plan.outside:
         return
     from autoscaler.advice.ignored import as_if_served
+    from autoscaler.report.advised.listed import advice_lines
     from autoscaler.report.tables.plan_summary import left_out_lines
 
     beside = {each for alike in _alike(found, helping).values() for each in alike}
@@ -92,16 +130,16 @@ def print_further_obstacles(found: Decided, helping: Mapping[str, str]) -> None:
     for entry in served.staying:
         lines = tuple(line.replace(entry.pod, "·") for line in left_out_lines(entry))
         groups.setdefault((entry.verdict, *lines), []).append(entry.pod)
-    then = Decided(served.snapshot, found.catalog, served.plan, found.now, found.policy)
-    steps = helping_changes(then, _THEN)
+    in_pool = Decided(served.snapshot, found.catalog, served.plan, found.now, found.policy)
+    steps = helping_changes(in_pool, _THEN)
     click.echo("")
     click.echo("Ignored pods that would have no place in a pool that serves them either")
     for (verdict, *rest), pods in list(groups.items())[:_MOST]:
-        step = next((f"  smallest change then: {steps[pod]}" for pod in pods if pod in steps), "")
         why = [f"  {line.replace('·', pods[0])}" for line in rest]
-        for line in (f"{few(pods)}{_as_whole(found, pods[0])}: {verdict}", *why, *([step] if step else [])):
-            for part in folded(line, WIDTH):
-                click.echo(part)
+        change = next((advice_lines(steps[pod]) for pod in pods if pod in steps), [])
+        then = ["  smallest change then:", *(f"    {line}" for line in change)] if change else []
+        for line in (f"{few(pods)}{_as_whole(found, pods[0])}: {verdict}", *why, *then):
+            _print_folded(line)
 
 
 def _as_whole(found: Decided, key: str) -> str:
@@ -112,7 +150,7 @@ def _as_whole(found: Decided, key: str) -> str:
     return f" (with {asked}, for whole GPUs)" if asked else ""
 
 
-def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
+def helping_changes(found: Decided, plans: int | None = None) -> dict[str, Advice]:
     """By pod. All share one number of plans, so that a plan with many problems takes hardly longer to print; pods that
     other pods left out for the same reasons have a few of their own, to try what helps those."""
     wanting = _first_of_each_workload(found)[:_MOST]
@@ -124,9 +162,9 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
     from autoscaler.advice.situation import Situation
     from autoscaler.advice.together import apart
     from autoscaler.advice.trial import Budget, Replanner
-    from autoscaler.report.advice_text import advice_lines
 
-    budget, helping = Budget() if plans is None else Budget(plans), dict[str, str]()
+    budget = Budget() if plans is None else Budget(plans)
+    helping: dict[str, Advice] = {}
     made: list[tuple[str, Change]] = []
     causes = dict[frozenset[object], Change]()
     for pod in wanting:
@@ -145,7 +183,7 @@ def helping_changes(found: Decided, plans: int | None = None) -> dict[str, str]:
             causes.setdefault(asked.codes, one.change)
             beside = apart(one, made, trials)
             made.append((pod.key, beside.change))
-            helping.update(zip([pod.key], advice_lines([beside]), strict=True))
+            helping[pod.key] = beside
     return helping
 
 

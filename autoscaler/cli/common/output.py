@@ -180,9 +180,15 @@ def plain_table(
 
 
 def write_page(
-    file: Path, snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, str] = EMPTY
+    file: Path,
+    snapshot: Snapshot,
+    plan: Plan,
+    now: datetime,
+    *,
+    title: str,
+    helping: Mapping[str, Sequence[str]] = EMPTY,
 ) -> None:
-    """Writes the status page of a plan; `helping` are changes by pod. Raises BadInputError if it cannot be written."""
+    """Writes the status page of a plan; `helping` are lines of changes by pod. Raises BadInputError if it cannot."""
     from autoscaler.serve.html import one_file
 
     if not file.parent.is_dir():

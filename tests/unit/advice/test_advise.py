@@ -22,7 +22,7 @@ from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.advice_text import _TEXTS, advice_lines
+from autoscaler.report.advice_text import _TEXTS
 from autoscaler.report.tables.plan_summary import failure_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -33,6 +33,7 @@ from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, GPU, LARGE, NOW, SMALL, claim, gang, gpus, machine, pairs, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{0}")) >= 0'
 NAME = 'device.attributes["gpu.nvidia.com"].productName == "{0}"'
@@ -156,10 +157,9 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
             id="node selector",
         ),
         pytest.param(
-            one(node_selector=FrozenMap({"disk": "fast", "team": "search"})),
-            "create a CapacityPool with spec.limits.nodes 1 or more and disk=fast, team=search in spec.labels → 1 × s1 "
-            "(on-demand), 1.00 $/h: the cheapest that fits, because labels of your own do not say which machines they "
-            "mean",
+            one(node_selector=FrozenMap({"a": "b", "c": "d"})),
+            "create a CapacityPool with spec.limits.nodes 1 or more and a=b, c=d in spec.labels → 1 × s1 (on-demand), "
+            "1.00 $/h; this is the cheapest that fits, because labels of your own do not say which machines they mean",
             id="labels of a node pool",
         ),
         pytest.param(

@@ -8,12 +8,12 @@ from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 KEY = "eks.amazonaws.com/instance-family"
 CATALOG = shipped("g4dn.xlarge", "g6.xlarge")

@@ -13,7 +13,6 @@ from autoscaler.model.pod import Container
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -23,6 +22,7 @@ from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import LARGE, NOW, SMALL, block, claim, gpus, machine, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 HOURLY = machine("hourly", SMALL, 1, "1.00")
 BOUGHT = replace(machine("bought", LARGE, 1, None), capacity_types=(CapacityType.CAPACITY_BLOCK,))

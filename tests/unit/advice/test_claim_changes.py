@@ -10,11 +10,12 @@ from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines, result_text
+from autoscaler.report.advice_text import result_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 H100 = shipped("a3-highgpu-1g", "a3-highgpu-8g")
 

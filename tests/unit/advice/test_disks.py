@@ -15,7 +15,6 @@ from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -23,6 +22,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from instance_catalog.types.node_allocatable import node_allocatable
 from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot, types
+from tests.one_line_advice import advice_lines
 
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
 DISABLED = {"cloud.google.com/gke-gpu-driver-version": "disabled"}

@@ -9,13 +9,13 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import GPU, NOW, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 
 def advised(machine: str, *resources: str, selector: dict[str, str] | None = None) -> list[str]:

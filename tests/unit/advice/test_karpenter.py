@@ -8,15 +8,15 @@ from autoscaler.advice.advise import advise
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
+from tests.one_line_advice import advice_lines
 
 TRAINING = {labels.KARPENTER_NODE_POOL: "training"}
 NEW = "create a CapacityPool with spec.limits.nodes 1 or more and "
-GUESSED = ": the cheapest that fits, because only Karpenter's NodePool says which machines it means"
+GUESSED = "; this is the cheapest that fits, because only Karpenter's NodePool says which machines it means"
 SERVED = (
     "; Karpenter serves such pods by its NodePool training: for Foreslice to launch for them instead, copy its "
     "requirements (`kubectl get nodepool training -o yaml`) into spec.requirements"
@@ -59,8 +59,8 @@ def labelled(name: str) -> CapacityPool:
         pytest.param(
             TRAINING | {"team": "search"},
             (labelled("training"),),
-            f"pool team: add team=search to spec.labels{BOUGHT}: the cheapest that fits, because labels of your own do "
-            "not say which machines they mean",
+            f"pool team: add team=search to spec.labels{BOUGHT}; this is the cheapest that fits, because labels of your "
+            "own do not say which machines they mean",
             id="a pool that has the label",
         ),
     ],

@@ -10,11 +10,11 @@ from autoscaler.kube.workloads.queues import Queues
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
+from tests.one_line_advice import advice_lines
 
 PARAMETER = {f"{labels.PROVREQ_PREFIX}maxRunDurationSeconds": "3600"}
 HELD = "; Kueue holds the pods in queue team until it admits them"

@@ -13,7 +13,6 @@ from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.reasons import texts_of
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
@@ -22,6 +21,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, pod, snapshot
+from tests.one_line_advice import advice_lines
 
 _DEVICES = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"
 MIG = DeviceClass("mig.nvidia.com", (Selector(_DEVICES),))

@@ -14,13 +14,13 @@ from autoscaler.model.pod import Container, GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.model_texts import small_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from tests.builders import NOW, claim, gang, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 CATALOG = shipped("g4dn.xlarge", "g6.xlarge", "g6.12xlarge", "p5.48xlarge")
 POLICY = Policy()

@@ -22,13 +22,14 @@ from autoscaler.lint.pods.card_names import accelerators_named
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_document, advice_lines
+from autoscaler.report.advised.listed import advice_document
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 SHIPPED = load_catalog()
 SOME = shipped("g4dn.xlarge", "p3.2xlarge", "p4de.24xlarge", "a2-ultragpu-1g")
@@ -256,7 +257,7 @@ def test_the_name_of_a_node_pool_says_how_many_accelerators_it_has(value: str, r
     assert ("accelerator-count" in line) is ("accelerator-count" in requirement)
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
     assert line.endswith(
-        f": the machine is read from the name {value}; only that node pool says which one it has and how it is paid "
+        f"; the machine is read from the name {value}; only that node pool says which one it has and how it is paid "
         "for, so check it"
     )
 
@@ -348,9 +349,17 @@ def test_a_product_is_written_as_feature_discovery_writes_it(written: str) -> No
 @pytest.mark.parametrize(
     ("written", "machines", "differs"),
     [
-        ("Tesla-V100-PCIE-32GB", ["p3.2xlarge", "p3dn.24xlarge"], ": with 16GB of memory instead of 32GB; Tesla-V100"),
+        (
+            "Tesla-V100-PCIE-32GB",
+            ["p3.2xlarge", "p3dn.24xlarge"],
+            "; the GPU has 16GB of memory instead of 32GB",
+        ),
         ("Tesla-V100-PCIE-16GB", ["p3.2xlarge"], ""),
-        ("Tesla-V100-PCIE-24GB", ["p3.2xlarge", "p3dn.24xlarge"], ": with 16GB of memory instead of 24GB; Tesla-V100"),
+        (
+            "Tesla-V100-PCIE-24GB",
+            ["p3.2xlarge", "p3dn.24xlarge"],
+            "; the GPU has 16GB of memory instead of 24GB",
+        ),
     ],
 )
 def test_a_product_with_another_memory_is_shown_where_it_is_cheaper(

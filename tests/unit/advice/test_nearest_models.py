@@ -9,11 +9,11 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.lint.pods.card_names import nearest_accelerators
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 SHIPPED = load_catalog()
 SOME = shipped("g4dn.xlarge", "p3.2xlarge", "p4de.24xlarge", "a2-ultragpu-1g")

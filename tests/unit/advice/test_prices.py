@@ -8,11 +8,11 @@ from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.types.catalog import Catalog
 from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, snapshot
+from tests.one_line_advice import advice_lines
 
 NAMED = FrozenMap({"node.kubernetes.io/instance-type": "mystery"})
 PRICED, UNPRICED = machine("known", SMALL, 1, "1.00"), machine("mystery", LARGE, 1, None)

@@ -11,12 +11,12 @@ from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, pod, snapshot
+from tests.one_line_advice import advice_lines
 
 POLICY = Policy(considered=100)
 

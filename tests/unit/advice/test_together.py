@@ -17,9 +17,9 @@ from autoscaler.cli.main import foreslice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import change_text
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
+from tests.one_line_advice import change_text
 
 POOL = {
     "apiVersion": "foreslice.dev/v1alpha1",

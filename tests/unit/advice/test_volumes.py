@@ -14,13 +14,13 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.reasons import text_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 ANYWHERE = Where()
 CATALOG = shipped("g4dn.xlarge")

@@ -14,13 +14,13 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines, change_text
 from autoscaler.report.tables.plan_summary import left_out_table
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, claim, gang, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines, change_text
 
 CONSUMES = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
 

@@ -8,12 +8,12 @@ from autoscaler.advice.advise import advise
 from autoscaler.model.pod import Container
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
 from tests.builders import CATALOG, GPU, NOW, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 
 def proposed(wanted: dict[str, int], catalog: Catalog) -> str:

@@ -207,7 +207,7 @@ def test_a_change_that_buys_any_gpu_says_so(selected: FrozenMap[str, str]) -> No
     state = snapshot([pod("p", "c", node_selector=selected)], [claim("c")])
     text = advised_gpu(state, plan_for(state, SHIPPED, Policy(), NOW), SHIPPED)
     assert bool(text) is not bool(selected)
-    assert not text or text.startswith("names no GPU model or memory, so that has the cheapest whole GPUs: ")
+    assert not text or text.startswith("names no GPU model or memory, so it gets the cheapest whole GPUs: ")
 
 
 def test_what_the_weights_of_the_named_model_take_is_told() -> None:

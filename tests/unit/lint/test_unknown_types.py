@@ -9,11 +9,11 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.lint.pods.unknown_types import near_types, of_family, told_type
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import advice_lines
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 SHIPPED = load_catalog()
 

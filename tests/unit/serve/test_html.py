@@ -39,7 +39,8 @@ def test_names_are_text() -> None:
 
 
 def test_what_would_help_stands_beside_the_pod() -> None:
-    text = one_file(GIVEN, PLAN, NOW, title="plan", helping={"default/too-big": "request 8 devices"})
-    assert text.count("Smallest change that places it: request 8 devices") == 1
+    lines = ["request 8 devices", "→ 1 × <b>"]
+    text = one_file(GIVEN, PLAN, NOW, title="plan", helping={"default/too-big": lines})
+    assert text.count("<li>request 8 devices</li><li>→ 1 × &lt;b&gt;</li>") == 1
     assert "1 node to launch, 1.00 $/h" in text
     assert "managed node" not in text

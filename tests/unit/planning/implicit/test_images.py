@@ -13,7 +13,6 @@ from autoscaler.planning.demand.implied_machines import with_implied_selectors
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.unprepared import not_working
-from autoscaler.report.advice_text import advice_lines
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
@@ -21,6 +20,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
 
 IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.21"
 CATALOG = shipped("a3-highgpu-8g", "a3-megagpu-8g")

@@ -9,7 +9,6 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import change_text
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.files.loader import load_catalog
@@ -17,6 +16,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.prediction.predict import node_labels
 from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot, types
+from tests.one_line_advice import change_text
 
 SHIPPED = load_catalog()
 PRODUCT = "nvidia.com/gpu.product"
