@@ -59,8 +59,8 @@ def labelled(name: str) -> CapacityPool:
         pytest.param(
             TRAINING | {"team": "search"},
             (labelled("training"),),
-            f"pool team: add team=search to spec.labels{BOUGHT}; this is the cheapest that fits, because labels of your "
-            "own do not say which machines they mean",
+            f"pool team: add team=search to spec.labels{BOUGHT}; this is the cheapest that fits, because labels of "
+            "your own do not say which machines they mean",
             id="a pool that has the label",
         ),
     ],
