@@ -256,6 +256,7 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
     if {part.kind for part in first.parts or (first,)} & _OPENING:
         yield from renamed_products(after.asked)
         yield from renamed_models(after.asked)
+    if {part.kind for part in first.parts or (first,)} & {*_OPENING, ChangeKind.REWRITE_LABEL}:
         yield from node_labels(after.asked)
     yield from tolerations(after.asked)
     yield from volume_claims(after.asked)

@@ -44,7 +44,8 @@ class ChangeKind(Enum):
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of a type; memory: of the GPU, where it differs
     RENAME_LABELS = "RenameLabels"  # labels, was: keys of labels that only a cloud's own autoscaler gives
-    REWRITE_LABEL = "RewriteLabel"  # key, was, label, accelerators: a label of somebody else's nodes
+    # key, was, label, accelerators: a label of somebody else's nodes; flavor, given: of whose labels it is one
+    REWRITE_LABEL = "RewriteLabel"
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"
     CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class

@@ -26,11 +26,12 @@ from autoscaler.lint.pods.card_names import (
     nearest_accelerators,
     products_named,
 )
+from autoscaler.lint.pods.cloud_terms import OF_EVERY_NODE, cloud_named, cloud_of_machine
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.lint.pods.mig_parts import product_of_parts
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Fact
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -225,10 +226,25 @@ def _renamed(
         wanted = Requirement(labels.ACCELERATOR, "In", _keys(values, named))
         pod = _selecting(asked.pod, key, named)
         if pod is not None and wanted.values:
-            edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named))
-            yield Change.of(
-                kind, asked.subject, edit, key=key, was=values, label=wanted.key, accelerators=wanted.values
-            )
+            beside = labels_of_flavor(key, asked.pod)
+            edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named, beside=beside))
+            facts: dict[str, Fact] = {"label": wanted.key, "accelerators": wanted.values}
+            if beside:
+                facts |= {"flavor": asked.pod.flavor_labels[key], "given": _shown_labels(asked.pod, (key, *beside))}
+            yield Change.of(kind, asked.subject, edit, key=key, was=values, **facts)
+
+
+def labels_of_flavor(key: str, pod: Pod) -> tuple[str, ...]:
+    """The keys of the other labels that the pod gets from a ResourceFlavor which names a machine of another cloud by
+    this one: its nodes are all there. None for a label of nodes here, and for one that no flavor adds."""
+    elsewhere = cloud_named(key) or cloud_of_machine(pod.node_selector.get(key, ""))
+    flavor = pod.flavor_labels.get(key) if elsewhere else None
+    named = (k for k, name in pod.flavor_labels.items() if name == flavor and k != key and k in pod.node_selector)
+    return tuple(sorted(k for k in named if k not in OF_EVERY_NODE))
+
+
+def _shown_labels(pod: Pod, keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{key}={pod.node_selector[key]}" for key in keys)
 
 
 def keys_of_models(pod: Pod, catalog: Catalog) -> set[str]:
@@ -275,8 +291,9 @@ def _selecting(pod: Pod, key: str, named: Mapping[str, tuple[str, ...]]) -> Pod 
     return replace(pod, node_selector=FrozenMap(selector), affinity=NodeSelector(tuple(terms)))
 
 
-def _selecting_all(pod: Pod, key: str, named: Mapping[str, tuple[str, ...]]) -> Pod:
-    return _selecting(pod, key, named) or pod
+def _selecting_all(pod: Pod, key: str, named: Mapping[str, tuple[str, ...]], beside: Collection[str]) -> Pod:
+    found = _selecting(pod, key, named) or pod
+    return replace(found, node_selector=FrozenMap({k: v for k, v in found.node_selector.items() if k not in beside}))
 
 
 def _wanted(values: Iterable[str], named: Mapping[str, tuple[str, ...]]) -> Requirement:

@@ -104,7 +104,8 @@ def capacity_blocks(asked: Situation) -> Iterator[Change]:
         known = asked.catalog.types[found.offering.instance_type]
         edit = partial(_holding, offering=found.offering, cloud=known.cloud, count=len(asked.pods))
         others = [kind.value for kind in sorted(known.capacity_types) if not kind.needs_reservation]
-        sold = {"sold_as": " or ".join(others), "cloud": known.cloud} if others else {}
+        only = " or ".join(kind.value for kind in sorted(known.capacity_types))
+        sold = {"sold_as": " or ".join(others), "cloud": known.cloud} if others else {"only": only}
         yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=known.name, **sold)
 
 

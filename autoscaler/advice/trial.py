@@ -25,6 +25,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.one_cloud import plan_in_one_cloud
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.architecture import unaware
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.supply.unprepared import not_working, unprepared
 from autoscaler.planning.unusable_fields import guessed_types
@@ -52,7 +53,8 @@ class Result:
     instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
     `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives the nodes and the
     pods with claims do not tolerate. `useless`: why pods do not work there, with the next step. `any_gpu`: that pods
-    name no GPU and get the cheapest. `guessed`: instance types whose price is a guess.
+    name no GPU and get the cheapest. `guessed`: instance types whose price is a guess. `architecture`: that an image
+    may lack that of the machine.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -71,6 +73,7 @@ class Result:
     useless: tuple[str, ...] = ()
     any_gpu: str = ""
     guessed: tuple[str, ...] = ()
+    architecture: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,11 @@ class Replanner:
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
         price = None if unpriced else found.usd_per_hour
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)
-        return replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
+        other = unaware(pods, plan)
+        architecture = other.text if other is not None else ""
+        return replace(
+            found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu, architecture=architecture
+        )
 
     def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:
         """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim. A pool

@@ -18,6 +18,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, uses_channel
 from autoscaler.planning.disruption.windows import Window
+from autoscaler.planning.supply.architecture import LACKING, unaware
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
 from autoscaler.planning.supply.simulated_nodes import wants_simulated_node
 from instance_catalog.diagnostic import Diagnostic, Path, Severity, and_more
@@ -368,25 +369,15 @@ def _wants_a_part(claim: ResourceClaim) -> bool:
 
 def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Pods that name no architecture, on nodes that are not what most images are built for."""
-    pods = {pod.key: pod for pod in snapshot.pods}
-    for node in plan.launches:
-        architecture = node.node.labels.get(labels.ARCHITECTURE)
-        unaware = [pods[key] for key in node.pods if key in pods and not _names_architecture(pods[key])]
-        if architecture not in (None, "amd64") and unaware:
-            yield surprise(
-                f"Pod {unaware[0].key}",
-                ("spec", "nodeSelector"),
-                f"gets a node of architecture {architecture}: an image that lacks this architecture does not start",
-                "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
-                unaware[0].origin,
-            )
-            return
-
-
-def _names_architecture(pod: Pod) -> bool:
-    terms = pod.affinity.terms if pod.affinity else ()
-    keys = {*pod.node_selector, *(r.key for term in terms for r in term.match_expressions)}
-    return labels.ARCHITECTURE in keys or labels.INSTANCE_TYPE in keys
+    found = unaware(snapshot, plan)
+    if found is not None:
+        yield surprise(
+            f"Pod {found.pod.key}",
+            ("spec", "nodeSelector"),
+            f"gets a node of architecture {found.architecture}: {LACKING}",
+            "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
+            found.pod.origin,
+        )
 
 
 def _claims(pod: Pod, snapshot: Snapshot) -> Sequence[ResourceClaim]:

@@ -59,7 +59,7 @@ def supply_advice(
     yield from _unprepared(snapshot, plan, catalog)
     yield from made_by_clouds(snapshot)
     yield from assigned_by_others(snapshot, plan)
-    yield from flavors_without_nodes(snapshot, plan)
+    yield from flavors_without_nodes(snapshot, plan, catalog)
     yield from groups_in_labels(snapshot, catalog)
     yield from _of_reservations(snapshot)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from instance_catalog.kubernetes import labels
+
+OF_EVERY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM})  # whichever cloud has it
 # The domains by which they name labels and resources of their nodes, each seen with the name beside it (2026-11).
 _DOMAINS: Final = {
     "volcengine.com": "Volcengine",  # vke.volcengine.com/rdma: vllm-project/aibrix, brixbench/…/models/model.yaml

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.other_clouds import other_clouds
 from autoscaler.lint.pods.required import field_of
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
@@ -13,20 +14,24 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import OF_MACHINES
 from instance_catalog.diagnostic import Diagnostic, and_more
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
+from instance_catalog.types.catalog import Catalog
 
 
-def flavors_without_nodes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
+def flavors_without_nodes(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Pods without a place for such a label, once for each: it is not in their manifest. What says something of the
-    machine has warnings of its own."""
+    machine has warnings of its own, and so has a flavor of another cloud: it speaks of all labels of that flavor."""
     pods = {pod.key: pod for pod in snapshot.pods if pod.flavor_labels}
     had = (*(pool.labels for pool in snapshot.pools), *(node.labels for node in snapshot.nodes))
     known = {label for labels in had for label in labels.items()}
     found: dict[tuple[str, str, str], list[Pod]] = {}
+    elsewhere = other_clouds(snapshot, catalog) if pods else {}
     for entry in (entry for entry in plan.left_out if entry.pod in pods):
         pod = pods[entry.pod]
+        theirs = elsewhere[entry.pod].selected if entry.pod in elsewhere else {}
+        told = {pod.flavor_labels[key] for key in theirs.keys() & pod.flavor_labels.keys()}
         for key in sorted(key for key in pod.flavor_labels.keys() & _lacking(entry) if not _of_machine(key)):
             value = pod.node_selector.get(key, "")
-            if (key, value) not in known:
+            if (key, value) not in known and pod.flavor_labels[key] not in told:
                 found.setdefault((pod.flavor_labels[key], key, value), []).append(pod)
     for (flavor, key, value), asking in found.items():
         yield surprise(

@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.card_names import accelerators_named, lacking_model, nearest_accelerators
-from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
+from autoscaler.lint.pods.cloud_terms import OF_EVERY_NODE, cloud_named, cloud_of_machine
 from autoscaler.lint.pods.unserved import RDMA_HERE, absent_devices, machines_having, unserved_resources
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -23,7 +23,6 @@ from instance_catalog.types.catalog import Catalog
 # CoreWeave's regions of one word: coreweave/kubernetes-cloud 67ae991.
 _REGION_KEYS: Final = frozenset({labels.REGION, "failure-domain.beta.kubernetes.io/region"})
 _REGIONS: Final = {"ORD1": "CoreWeave", "LAS1": "CoreWeave", "LGA1": "CoreWeave"}
-_OF_EVERY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def _to_plan_it(pod: Pod, of: OtherCloud, catalog: Catalog) -> str:
     flavors = dict.fromkeys(pod.flavor_labels[key] for key in of.selected if key in pod.flavor_labels)
     for flavor in flavors:
         keys = (key for key, name in pod.flavor_labels.items() if name == flavor)
-        given = " and ".join(key for key in keys if key not in _OF_EVERY_NODE)
+        given = " and ".join(key for key in keys if key not in OF_EVERY_NODE)
         drop.append(f"the nodeLabels {given} of ResourceFlavor {flavor} (Kueue adds them to what the pod selects)")
     network = f"; {RDMA_HERE}" if any(map(network_card, dropped)) else ""
     select = _instead(pod, of, catalog) if of.selected else ""

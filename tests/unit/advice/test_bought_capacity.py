@@ -39,8 +39,8 @@ def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
     _, found = asked("Large L9")
     assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
     assert advice_lines(found) == [
-        "buy bought for a time, and add a CapacityBlock for it whose taint the pods tolerate, or with "
-        "spec.taint: {effect: None} → 1 × bought (capacity-block), prepaid"
+        "buy bought for a time (it is sold only as capacity-block), and add a CapacityBlock for it whose taint the "
+        "pods tolerate, or with spec.taint: {effect: None} → 1 × bought (capacity-block), prepaid"
     ]
 
 
@@ -153,3 +153,21 @@ def test_a_reason_says_how_a_type_is_sold() -> None:
         "capacity-block capacity needs a CapacityBlock: add one for what you have bought, or allow flex-start or spot "
         "(--allow, or spec.capacityTypes of a pool)"
     )
+
+
+@pytest.mark.parametrize("of_flavor", [True, False])
+def test_a_machine_of_another_cloud_becomes_the_bought_one_with_its_gpu(of_flavor: bool) -> None:
+    """The own label beside it goes with the flavor of that cloud; written in the pod, a pool gets it."""
+    own, catalog = {labels.INSTANCE_TYPE: "BM.GPU.GB300.4", "nvidia.com/gpu": "true"}, shipped("a4x-maxgpu-4g-metal")
+    waiting = pod("p", "c", node_selector=FrozenMap(own))
+    waiting = replace(waiting, flavor_labels=FrozenMap(dict.fromkeys(own, "gb300s") if of_flavor else {}))
+    given = snapshot([waiting], [claim("c", gpus(4))])
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, POLICY, NOW), POLICY, NOW, most=1)
+    (line,) = advice_lines(found)
+    added = f"{labels.INSTANCE_TYPE}=BM.GPU.GB300.4, nvidia.com/gpu=true"
+    flavor = f"instead of what spec.nodeLabels of ResourceFlavor gb300s adds ({added}), which no node of the plan has"
+    assert "require foreslice.dev/accelerator In [nvidia-gb300] instead of" in line
+    assert (flavor in line) is of_flavor
+    assert ("nvidia.com/gpu=true in spec.labels" in line) is not of_flavor
+    assert "buy a4x-maxgpu-4g-metal for a time (it is sold only as reserved)" in line
+    assert "; a4x-maxgpu-4g-metal is arm64: an image that lacks this architecture does not start" in line

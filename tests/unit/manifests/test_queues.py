@@ -104,6 +104,8 @@ def test_a_flavor_that_is_not_given_is_named_once(tmp_path: Path) -> None:
         ({"kind": "b"}, {"kind": "a"}, True),
         ({"kind": "a"}, {"kind": "a"}, False),
         ({}, {"node.kubernetes.io/instance-type": "g6.48xlarge"}, False),  # its own warning
+        # that of the other cloud speaks of all labels
+        ({}, {"node.kubernetes.io/instance-type": "BM.GPU.GB300.4", "kind": "a"}, False),
     ],
 )
 def test_a_label_of_a_flavor_that_no_node_has_is_named(

@@ -1,0 +1,1 @@
+"""Advised changes in words."""
