@@ -29,6 +29,8 @@ from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.types.catalog import Catalog
 
+_SELECTING: Final = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH})
+_NEVER_BOUGHT: Final = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS})
 _MOST_CHECKS: Final = 20_000  # pods times nodes; more would take longer than the plan itself
 
 
@@ -86,6 +88,41 @@ def _nearest(pod: Pod, world: World) -> Iterator[Reason]:
         verdict = fit_one(pod, name, world)
         if isinstance(verdict, DoesNotFit):
             yield from (replace(reason, subject=Subject("existing node", name)) for reason in verdict.reasons)
+
+
+def refusing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
+    """The plan in which pods without a place that select labels of given nodes, and of no machine that could be bought,
+    have the reason of one of these nodes as well."""
+    selecting = {entry.pod for entry in plan.left_out if _of_no_new_node(entry)}
+    pods = [pod for pod in snapshot.pods if pod.key in selecting and pod.selected_labels]
+    if not pods or not snapshot.nodes or len(pods) * len(snapshot.nodes) > _MOST_CHECKS:
+        return plan
+    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
+    world = as_planned(plan, present)
+    why = {pod.key: _of_selected(pod, world) for pod in pods}
+    entries = (replace(entry, reasons=(*entry.reasons, *why.get(entry.pod, ()))) for entry in plan.left_out)
+    return replace(plan, left_out=tuple(entries))
+
+
+def _of_no_new_node(entry: LeftOut) -> bool:
+    codes = {miss.reason.code for miss in entry.near_misses} - _NEVER_BOUGHT
+    return bool(codes) and codes <= _SELECTING
+
+
+def _of_selected(pod: Pod, world: World) -> tuple[Reason, ...]:
+    """The reasons of the first node whose labels the pod selects."""
+    for name in sorted(world.nodes):
+        verdict = fit_one(pod, name, world)
+        if isinstance(verdict, DoesNotFit) and not {reason.code for reason in verdict.reasons} & _SELECTING:
+            return tuple(_on_node(reason, name, world) for reason in verdict.reasons)
+    return ()
+
+
+def _on_node(reason: Reason, name: str, world: World) -> Reason:
+    """The reason as one of this node; where it has no ResourceSlices at all, they may just not be given."""
+    published = any(one.reach.node_name in (name, None) for one in world.snapshot.slices)
+    facts = {} if published or reason.code is not Code.NO_DEVICE_OF_CLASS else {"unpublished": name}
+    return replace(reason, subject=Subject("existing node", name), detail=reason.detail.with_items(facts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import click
 
 from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_if_asked_for, cheaper_if_measured
 from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
-from autoscaler.advice.ignored import on_existing_nodes
+from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
@@ -243,7 +243,7 @@ def _decide(
     snapshot = without_ordinary_pools(loaded.snapshot, catalog)
     snapshot = with_implied_selectors(snapshot, clouds_of_pools(snapshot, catalog))
     decided, used = plan_in_one_cloud(snapshot, catalog, policy, now)
-    decided = on_existing_nodes(decided, snapshot, catalog)
+    decided = refusing_nodes(on_existing_nodes(decided, snapshot, catalog), snapshot, catalog)
     found_advice = _advice(decided, loaded, snapshot, catalog, (used, policy), now)
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)

@@ -25,7 +25,12 @@ from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
-    Code.NO_DEVICE_OF_CLASS: (NO_LINK, "no device of class {device_class}"),
+    Code.NO_DEVICE_OF_CLASS: (
+        NO_LINK,
+        "no ResourceSlice of {unpublished} is among the objects, so it has no device of class {device_class}: give its "
+        "slices with -f (`kubectl get resourceslices -o yaml`), or see why its driver publishes none",
+        "no device of class {device_class}",
+    ),
     Code.SELECTOR_FALSE: ("no device passes {expressions}", "no device passes the selectors"),
     Code.TOO_FEW_DEVICES: ("{found} of {wanted} devices pass {expressions}", "{found} of {wanted} devices"),
     Code.DEVICES_IN_USE: ("{found} of {wanted} devices are free", "all matching devices are in use"),

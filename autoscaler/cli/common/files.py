@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from autoscaler.advice.ignored import on_existing_nodes
+from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.cli.common.beside_errors import beside_errors, without_deployments
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.decided import Decided
@@ -129,4 +129,5 @@ def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, 
         rest = f" and {len(narrowed) - 1} more" if len(narrowed) > 1 else ""
         click.echo(f"note: {narrowed[0][0].key}{rest}: {implied_reason(*narrowed[0])}", err=True)
     plan, policy = plan_in_one_cloud(snapshot, catalog, policy, now)
-    return Decided(snapshot, catalog, on_existing_nodes(plan, snapshot, catalog), now, policy, live=False)
+    plan = refusing_nodes(on_existing_nodes(plan, snapshot, catalog), snapshot, catalog)
+    return Decided(snapshot, catalog, plan, now, policy, live=False)

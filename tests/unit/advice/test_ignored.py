@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from autoscaler.advice.ignored import Served, as_if_served, on_existing_nodes
+import pytest
+
+from autoscaler.advice.ignored import Served, as_if_served, on_existing_nodes, refusing_nodes
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import texts_of
-from autoscaler.report.tables.plan_summary import summary_of
+from autoscaler.report.tables.plan_summary import left_out_lines, summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, GPU, NOW, claim, plan, pod, snapshot
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from tests.builders import CATALOG, GPU, NOW, claim, gpus, plan, pod, snapshot
 
 ELSEWHERE = FrozenMap({"team": "mars"})
 
@@ -124,6 +127,26 @@ def test_another_scheduler_is_no_reason_not_to_fit_the_devices_of_a_node() -> No
     found = on_existing_nodes(plan(state), state, CATALOG)
     assert [(placed.pod, placed.node) for placed in found.placements] == [("default/p", "n1")]
     assert not found.outside
+
+
+@pytest.mark.parametrize(
+    ("labelled", "published", "told"),
+    [
+        (True, False, "no ResourceSlice of n1 is among the objects, so it has no device of class gpu.nvidia.com"),
+        (True, True, "existing node n1: no device of class gpu.nvidia.com"),
+        (False, False, ""),  # it is not the node that the pod selects
+    ],
+)
+def test_the_given_node_that_a_pod_selects_says_what_it_lacks(labelled: bool, published: bool, told: str) -> None:
+    node = replace(having("n1", 0), labels=FrozenMap(ELSEWHERE if labelled else {}))
+    state = replace(snapshot([pod("p", "c", node_selector=ELSEWHERE)], [claim("c", gpus())]), nodes=(node,))
+    if published:
+        state = replace(state, slices=(ResourceSlice("s", "nic.example.com", Pool("n1"), (), NodeReach("n1")),))
+    made = plan(state)
+    (entry,) = refusing_nodes(made, state, CATALOG).left_out
+    shown = "\n".join(left_out_lines(entry))
+    assert told in shown
+    assert ("n1" in shown) is bool(told)
 
 
 def test_pods_that_pools_serve_keep_their_places() -> None:
