@@ -58,7 +58,15 @@ from autoscaler.advice.pool_changes import (
     staying_in_cloud,
     undone,
 )
-from autoscaler.advice.pool_opening import claimed_parts, node_labels, openings, plugins, where_tried, with_drivers
+from autoscaler.advice.pool_opening import (
+    claimed_parts,
+    listing_described,
+    node_labels,
+    openings,
+    plugins,
+    where_tried,
+    with_drivers,
+)
 from autoscaler.advice.prices import capacity_blocks, prices
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined
@@ -130,7 +138,8 @@ def advise(
     trials = Replanner(asked, policy, now)
     if assumed := assumed_claims(asked):
         beside = _after(assumed, trials, budget, deeper=True)
-        return tuple(replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in beside)
+        complete = (replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in beside)
+        return tuple(replace(one, change=listing_described(one.change, one.result.drivers, asked)) for one in complete)
     found: list[Advice] = []
     tried: list[Change] = []
     pursued: list[Change] = []

@@ -248,12 +248,12 @@ def _without(pool: CapacityPool, requirement: Requirement) -> CapacityPool:
 
 def driver_profiles(asked: Situation) -> Iterator[Change]:
     """A driver profile that publishes devices which the claims ask for and the pool's nodes do not have. A pool that
-    somebody creates also lists the drivers of the other devices, which are assumed only where it lists none."""
+    lists none also gets the drivers of the other devices, which are assumed only there."""
     for pool in asked.pools:
         created = pool.name == IMPLICIT.name
-        for text in _profiles_for(asked, pool) if pool.drivers or created else ():
+        for text in _profiles_for(asked, pool) if pool.drivers or created or not asked.snapshot.daemon_sets else ():
             name = _profile_name(text)
-            others = pool.drivers or (_assumed_for(asked) if created else ())
+            others = pool.drivers or _assumed_for(asked)
             yield set_drivers(pool, (*(given for given in others if _profile_name(given) != name), text))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject
+from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.named_models import (
     MACHINE_KEYS,
     OWN_DOMAINS,
@@ -63,6 +63,7 @@ _LABELLED_BY_TYPE = (
 _NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
 _GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
+_DESCRIBED: Final = "NAME"  # of a driver that people describe
 _GROUP = "NAME"  # of a group of nodes that people name
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
@@ -281,6 +282,18 @@ def where_tried(change: Change, taints: Iterable[Taint], asked: Situation) -> Ch
     """The change with what it needs where it was tried: the cloud of a pool that somebody creates, and tolerations for
     taints that the cloud itself gives nodes."""
     return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in taints))
+
+
+def listing_described(change: Change, assumed: tuple[str, ...], asked: Situation) -> Change:
+    """The change with the drivers in the pool that it has somebody create or edit, the one that is yet to describe
+    among them: a pool that lists none has no driver of one's own. `assumed`: those with which it was tried."""
+    pool = asked.pools[0]
+    drivers = pool.drivers or assumed
+    edited = any(part.subject == pool_subject(pool) for part in change.parts or (change,))
+    if len(asked.pools) > 1 or not drivers or not edited:
+        return change
+    shown = Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), unchanged, drivers=(*drivers, _DESCRIBED))
+    return Change.together(change, shown)
 
 
 def with_drivers(asked: Situation, change: Change, found: Plan) -> Change | None:

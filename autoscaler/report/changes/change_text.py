@@ -34,9 +34,9 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.DESCRIBE_DRIVER: (
-        "describe the driver of DeviceClass {device_classes} (docs/slices.md, A driver of your own), list it beside "
-        "the other profiles in spec.drivers.profiles of a CapacityPool, and plan again, or give Nodes with its "
-        "ResourceSlices (tried as if claim {claims} fits on every node)"
+        "describe the driver of DeviceClass {device_classes} under a NAME in a file of --catalog DIR (docs/slices.md, "
+        "A driver of your own), which spec.drivers.profiles of a CapacityPool lists beside the other drivers, or give "
+        "Nodes with its ResourceSlices (tried as if claim {claims} fits on every node)"
     ),
     ChangeKind.WIDEN_SCOPE: "set spec.scope.pods to {scope}",
     ChangeKind.RUN_PLUGIN: "run the device plugin of {resource}",

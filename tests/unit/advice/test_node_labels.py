@@ -114,9 +114,8 @@ def test_beside_a_claim_whose_devices_nobody_predicts(label: str) -> None:
     (line,) = advice_lines(found)
     assert "(1) pod default/p: describe the driver of DeviceClass cached.example.com" in line
     assert "(tried as if claim default/m fits on every node)" in line
-    assert (
-        "(2) create a CapacityPool with spec.limits.nodes 1 or more and example.com/team=a in spec.labels → 1 ×" in line
-    )
+    assert "(2) create a CapacityPool with spec.limits.nodes 1 or more, example.com/team=a in spec.labels and" in line
+    assert "and spec.drivers.profiles [nvidia, compute-domain, NAME] → 1 ×" in line
 
 
 _OWN_DRIVER = """
@@ -129,8 +128,10 @@ drivers:
 """
 
 
-@pytest.mark.parametrize("label", ["", "example.com/team"])
-def test_a_driver_of_ones_own_is_listed_beside_those_that_the_pool_would_have(label: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("label", "pooled"), [("", False), ("example.com/team", False), ("", True)])
+def test_a_driver_of_ones_own_is_listed_beside_those_that_the_pool_would_have(
+    label: str, pooled: bool, tmp_path: Path
+) -> None:
     (tmp_path / "driver.yaml").write_text(_OWN_DRIVER, encoding="utf-8")
     every = load_catalog(extra_dirs=[tmp_path])
     catalog = replace(every, types=FrozenMap({name: every.types[name] for name in _CATALOG.types}))
@@ -138,9 +139,12 @@ def test_a_driver_of_ones_own_is_listed_beside_those_that_the_pool_would_have(la
     selecting = pod("p", "c", "m", node_selector=FrozenMap({label: "a"} if label else {}))
     state, policy = snapshot([selecting], [claim("c", gpus()), claim("m", cached)]), Policy(considered=1000)
     own = DeviceClass("cache.example.com", (Selector('device.driver == "cache.example.com"'),))
-    given = replace(state, classes=(*state.classes, own))
+    given = replace(state, classes=(*state.classes, own), pools=(CapacityPool("own"),) if pooled else ())
     found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
     (line,) = advice_lines(found)
+    if pooled:
+        assert line.startswith("pool own: set spec.drivers.profiles to [nvidia, cache] → 1 × ")
+        return
     assert "create a CapacityPool with spec.limits.nodes 1 or more" in line
     assert "spec.drivers.profiles [nvidia, cache] → 1 × " in line
     assert ("example.com/team=a in spec.labels" in line) is bool(label)
