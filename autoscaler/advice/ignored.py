@@ -62,11 +62,21 @@ def on_existing_nodes(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Plan:
         for entry in found.bound
     )
     staying = (entry for entry in plan.outside if entry.pod not in bound)
-    return replace(
-        plan,
-        placements=(*plan.placements, *placements),
-        outside=tuple(replace(entry, reasons=(*entry.reasons, *why.get(entry.pod, ()))) for entry in staying),
-    )
+    sold = {name for one in catalog for name in (*one.allocatable, *one.extended_resources)}
+    here = {name for name in had - sold if not is_plugin_resource(name)}
+    outside = tuple(replace(entry, reasons=(*_but_nodes(entry, here), *why.get(entry.pod, ()))) for entry in staying)
+    return replace(plan, placements=(*plan.placements, *placements), outside=outside)
+
+
+def _but_nodes(entry: LeftOut, here: Set[str]) -> Iterator[Reason]:
+    """The reasons of an ignored pod; where it asks for devices that only given nodes have, no scope of a pool and no
+    further node in the files is a step."""
+    for reason in entry.reasons:
+        names = reason.detail.get("resources")
+        if reason.code is Code.OUT_OF_SCOPE and isinstance(names, tuple) and {*map(str, names)} <= here:
+            yield Reason.of(reason.code, reason.subject, resources=names, held="the nodes that are given")
+            return
+    yield from entry.reasons
 
 
 def _is_bindable(pod: Pod, had: Set[str]) -> bool:

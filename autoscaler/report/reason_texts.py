@@ -160,6 +160,7 @@ _OF_OTHERS: Final = (
 
 SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
     Code.OTHER_SCHEDULER: (
+        "once it asks for {then}, a CapacityPool has to name its scheduler in spec.scope.schedulerNames: [{scheduler}]",
         "schedulerName {scheduler} is in no pool's scope: add spec.scope.schedulerNames: [{scheduler}] to a "
         "CapacityPool",
     ),
@@ -167,6 +168,7 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
         "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
         "spec.featureGates of a PlanContext",
+        "asks for {resources}, which only {held} have: nothing is launched for it (--strict counts it as not placed)",
         "asks for {resources}, which no node has since {ended}: ask for {now}",
         "asks for {resources}, and no machine of {clouds} has its kind of device ({device}), so nothing is launched "
         "for it: leave it to existing nodes, and give these with -f, and their ResourceSlices if a DRA driver "

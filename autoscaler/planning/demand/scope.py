@@ -83,8 +83,12 @@ class Scopes:
         refused = tuple(dict.fromkeys(reason for reason in found if reason))
         also = self._also(pools, pod) if all(r.code is Code.OTHER_SCHEDULER for r in refused) else ()
         # A pool that includes the scheduler still buys nothing for a pod without devices, or with a part of one.
-        still_nothing = asks_for_no_device(pod) or any("part" in reason.detail for reason in also)
-        refused = also if also and still_nothing else (*refused, *also)
+        if also and asks_for_no_device(pod):
+            refused = also
+        elif any("part" in reason.detail for reason in also):
+            refused = (*also, *(replace(r, detail=r.detail.with_items({"then": "whole GPUs"})) for r in refused))
+        else:
+            refused = (*refused, *also)
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
         theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, Subject("pod", pod.key), pool=pool.name) for pool in serving)

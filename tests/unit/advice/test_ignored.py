@@ -103,7 +103,10 @@ def test_ignored_pods_go_where_kube_scheduler_binds_them() -> None:
     assert {(placed.pod, placed.node) for placed in found.placements} == {("default/p", "n1"), ("default/r", "n1")}
     (left,) = found.outside
     assert left.pod == "default/q"
-    assert texts_of(left.reasons).endswith(f"existing node n1: Insufficient {MLU}: 1 requested, 0 free")
+    assert texts_of(left.reasons) == (
+        f"pod default/q: asks for {MLU}, which only the nodes that are given have: nothing is launched for it "
+        f"(--strict counts it as not placed); existing node n1: Insufficient {MLU}: 1 requested, 0 free"
+    )
 
 
 def test_the_nearest_of_the_nodes_that_have_the_device_is_told() -> None:

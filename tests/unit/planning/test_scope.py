@@ -18,7 +18,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.requested_capacity import Condition, ProvisioningRequest
 from autoscaler.planning.demand.demand import why_pending
 from autoscaler.planning.policy import Policy
-from autoscaler.report.reasons import text_of
+from autoscaler.report.reasons import text_of, texts_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -45,7 +45,14 @@ def test_pods_without_claims_are_told_so_and_open_nothing() -> None:
     assert (result.out_of_scope, result.launches, result.left_out) == (("default/web",), (), ())
 
 
-def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy() -> None:
+def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy_and_its_scheduler_is_the_next_obstacle() -> None:
+    other = replace(pod("web", scheduler_name="kai-scheduler"), annotations=FrozenMap({"gpu-memory": "2000"}))
+    (entry,) = plan(snapshot([other])).outside
+    assert [reason.code for reason in entry.reasons] == [Code.OUT_OF_SCOPE, Code.OTHER_SCHEDULER]
+    assert texts_of(entry.reasons).endswith(
+        ": once it asks for whole GPUs, a CapacityPool has to name its scheduler in spec.scope.schedulerNames: "
+        "[kai-scheduler]"
+    )
     asking = replace(pod("web"), annotations=FrozenMap({"gpu-memory": "2000"}))
     ((reason,),) = (entry.reasons for entry in plan(snapshot([asking])).outside)
     assert reason.detail == {"part": "gpu-memory"}
@@ -297,18 +304,10 @@ def test_the_scheduler_does_not_hide_what_else_the_scope_refuses() -> None:
     assert outside(result) == {"default/web": [Code.OTHER_SCHEDULER, Code.OUT_OF_SCOPE]}
 
 
-@pytest.mark.parametrize(
-    ("resources", "annotations"),
-    [({"aws.amazon.com/neuron": Quantity.of(1)}, {}), ({}, {"gpu-fraction": "0.5"})],
-    ids=["no machine of the catalog has it", "a part by annotation"],
-)
-def test_no_scheduler_in_a_scope_helps_where_nothing_is_bought_anyway(
-    resources: dict[str, Quantity], annotations: dict[str, str]
-) -> None:
+def test_no_scheduler_in_a_scope_helps_where_no_machine_of_the_catalog_has_the_device() -> None:
     asking = replace(
         pod("web", scheduler_name="volcano"),
-        containers=(Container("c", FrozenMap(resources)),),
-        annotations=FrozenMap(annotations),
+        containers=(Container("c", FrozenMap({"aws.amazon.com/neuron": Quantity.of(1)})),),
     )
     assert outside(plan(snapshot([asking]))) == {"default/web": [Code.OUT_OF_SCOPE]}
 
