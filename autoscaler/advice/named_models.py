@@ -27,11 +27,14 @@ from autoscaler.lint.pods.card_names import (
     products_named,
 )
 from autoscaler.lint.pods.cloud_terms import OF_EVERY_NODE, cloud_named, cloud_of_machine
+from autoscaler.lint.pods.compute_classes import machines_of_class
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.lint.pods.mig_parts import product_of_parts
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
+from autoscaler.model.other_autoscalers import ComputeClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -94,9 +97,13 @@ def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str,
 def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
     """The machine that the values of labels describe; the author of the labels has such machines. The instance type, or
     those on which the pod's images work, else the accelerator and how many, else the family; and the cloud whose key it
-    is."""
+    is. A ComputeClass that is given says it itself."""
     there = {requirement.key for requirement in pool.requirements}
-    if needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod):
+    given = class_given(labels_of, asked.snapshot)
+    if given is not None and (asking := machines_of_class(given, asked.catalog)):
+        found = {one.key: one.values for one in asking}
+        found |= {labels.CLOUD: tuple(clouds_of_labels(labels_of))} if pool.node_template == NO_TEMPLATE else {}
+    elif needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod):
         found = {labels.INSTANCE_TYPE: needed}
     else:
         cards = _cards_meant(labels_of, asked.catalog)
@@ -108,6 +115,11 @@ def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situa
             # A node template has a cloud.
             found |= {labels.CLOUD: clouds} if pool.node_template == NO_TEMPLATE else {}
     yield from (Requirement(key, "In", values) for key, values in found.items() if values and key not in there)
+
+
+def class_given(labels_of: Mapping[str, str], snapshot: Snapshot) -> ComputeClass | None:
+    """The ComputeClass that one of the labels names, if it is among the objects."""
+    return snapshot.compute_classes.get(labels_of.get(labels.GKE_COMPUTE_CLASS, ""))
 
 
 def is_read(key: str, value: str, asked: Situation) -> bool:

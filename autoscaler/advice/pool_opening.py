@@ -13,6 +13,7 @@ from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, 
 from autoscaler.advice.named_models import (
     MACHINE_KEYS,
     OWN_DOMAINS,
+    class_given,
     has_nearest,
     is_read,
     lacking_label,
@@ -32,6 +33,7 @@ from autoscaler.advice.pool_changes import (
 from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.cloud_terms import cloud_named
+from autoscaler.lint.pods.compute_classes import capacity_of_class, machines_of_class
 from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources, naming_parts
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
@@ -53,6 +55,7 @@ from instance_catalog.prediction.device_plugins import (
     plugin_of,
 )
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud, of_no_group
+from instance_catalog.types.instance_type import CapacityType
 
 _ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
@@ -118,7 +121,18 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     if 0 < len(labels) <= _MOST_LABELS:
         requirements = tuple(machine_meant(labels, pool, asked))
         machine_changes = (require(pool, r) for r in requirements)
-        yield Change.together(*machine_changes, *_given(labels, pool, asked), *leaving_others(asked))
+        buying = _bought_by_class(labels, pool, asked)
+        yield Change.together(*machine_changes, *buying, *_given(labels, pool, asked), *leaving_others(asked))
+
+
+def _bought_by_class(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
+    """The capacity types of a given ComputeClass, in a pool that somebody creates for its pods."""
+    given = class_given(labels, asked.snapshot)
+    kinds = capacity_of_class(given, asked.catalog) if given is not None and pool.implicit else ()
+    if kinds and kinds != (CapacityType.ON_DEMAND,):
+        edit = on_pool(pool.name, lambda found: replace(found, capacity_types=kinds))
+        facts = {"capacity_type": kinds[0], "allow": ", ".join(kinds)}
+        yield Change.of(ChangeKind.ALLOW_CAPACITY_TYPE, pool_subject(pool), edit, **facts)
 
 
 def _in_their_cloud(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> bool:
@@ -133,6 +147,9 @@ def _given(labels: dict[str, str], pool: CapacityPool, asked: Situation) -> Iter
     named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
     if own := {key: value for key, value in labels.items() if key not in _GROUPS_PER_TYPE}:
         facts: dict[str, Fact] = {"machine": machine, "node_pools": named[0] if named else ()}
+        of_class = class_given(own, asked.snapshot)
+        if of_class is not None and machines_of_class(of_class, asked.catalog):
+            facts["compute_class"] = of_class.name
         edit = on_pool(pool.name, partial(_labelled, labels=own))
         yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=_shown(own), **facts)
     for key, value in labels.items():

@@ -1,8 +1,9 @@
-"""Deployments of other autoscalers and ResourceQuotas, for the checks before launches.
+"""Deployments of other autoscalers, and ResourceQuotas, for the checks before launches; ComputeClasses of GKE.
 
 Facts: Karpenter core 1.14 pkg/operator/options (IGNORE_DRA_REQUESTS, default true; FEATURE_GATES, of which
 CapacityBuffer serves buffers of every strategy, default false) and the AWS chart 1.15 (settings.enableDRA); Cluster
 Autoscaler 1.36.1 config/flags (--enable-dynamic-resource-allocation, locked on since 1.35; --allowed-scheduler-names).
+Fields of a ComputeClass: docs.cloud.google.com, kubernetes-engine/docs/reference/crds/computeclass (2026-11).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
-from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
+from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, ComputeClass, MachineRule, Quota
 from instance_catalog.dataclass import dataclass
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -120,3 +121,29 @@ def parse_quota(raw: object, problems: Problems | None = None) -> Quota:
             classes += expression.texts("values")
     hard = spec.quantities("hard").get("pods")
     return Quota(metadata.namespace, metadata.name, tuple(classes), None if hard is None else int(hard.value))
+
+
+def parse_compute_class(raw: object, problems: Problems | None = None) -> ComputeClass:
+    """The machines of a ComputeClass: what else it says of nodes (disks, zones, taints) is not read."""
+    fields = Fields(raw, problems)
+    rules = fields.child("spec").children("priorities")
+    return ComputeClass(parse_metadata(fields).name, tuple(map(_machine_rule, rules)))
+
+
+def _machine_rule(fields: Fields) -> MachineRule:
+    gpu, tpu = fields.child("gpu"), fields.child("tpu")
+    return MachineRule(
+        machine_type=fields.text("machineType"),
+        machine_family=fields.text("machineFamily"),
+        gpu=gpu.text("type"),
+        gpu_count=gpu.integer("count"),
+        tpu=tpu.text("type"),
+        tpu_count=tpu.integer("count"),
+        tpu_topology=tpu.text("topology"),
+        min_cores=fields.integer("minCores"),
+        min_memory_gb=fields.integer("minMemoryGb"),
+        spot=fields.flag("spot"),
+        flex_start=fields.child("flexStart").flag("enabled"),
+        reserved=fields.child("reservations").text("affinity") == "Specific",
+        node_pools="nodepools" in fields,
+    )

@@ -99,6 +99,7 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
             replace(pool, registers=manifests.registers.get(pool.node_template, ()))
             for pool in _ordered(manifests.pools or manifests.node_pools).values()
         ),
+        compute_classes=_ordered(manifests.compute_classes),
         blocks=tuple(_ordered(manifests.blocks).values()),
         provisioned=tuple(sorted(manifests.provisioned, key=lambda found: found.name)),
         claim_templates=_ordered(manifests.templates),

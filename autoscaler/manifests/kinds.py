@@ -139,6 +139,7 @@ KINDS = (
     ),
     _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
     Kind("karpenter.sh", "NodePool", ("v1", "v1beta1"), readers.read_node_pool, namespaced=False),
+    Kind("cloud.google.com", "ComputeClass", ("v1",), readers.read_compute_class, namespaced=False),
     _of_snapshot(_OURS, "CapacityBlock", ("v1alpha1",), namespaced=False),
     _of_snapshot(_OURS, "ProvisionedNode", ("v1alpha1",), namespaced=False),
     Kind(_OURS, "InstanceTypeOverlay", ("v1alpha1",), readers.read_overlay, namespaced=False),
@@ -263,9 +264,6 @@ IGNORED = {
     },
     ("autoscaling.agones.dev", "FleetAutoscaler"): _OWN_REPLICAS,
     ("bitnami.com", "SealedSecret"): NO_PLACEMENT,
-    ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
-    "cloud.google.com/compute-class into spec.labels of a CapacityPool, and its machines (spec.priorities) into "
-    "spec.requirements",
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",
     (
         "flow.volcano.sh",

@@ -18,6 +18,7 @@ from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.labels import Selection
 from autoscaler.model.node import Node
+from autoscaler.model.other_autoscalers import ComputeClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest
@@ -61,6 +62,7 @@ class ManifestSet:
     selections: list[Selection] = field(default_factory=list)
     pools: dict[str, CapacityPool] = field(default_factory=dict)
     node_pools: dict[str, CapacityPool] = field(default_factory=dict)  # of Karpenter, read as such
+    compute_classes: dict[str, ComputeClass] = field(default_factory=dict)  # of GKE
     blocks: dict[str, CapacityBlock] = field(default_factory=dict)
     provisioned: list[ProvisionedNode] = field(default_factory=list)
     overlays: list[Document] = field(default_factory=list)

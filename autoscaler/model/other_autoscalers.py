@@ -1,4 +1,4 @@
-"""Objects in the cluster that decide if a pool may act: other autoscalers, quotas."""
+"""Objects in the cluster that decide if a pool may act: other autoscalers, quotas; and GKE's classes of machines."""
 
 from __future__ import annotations
 
@@ -42,3 +42,31 @@ class Quota(Namespaced):
     name: str
     priority_classes: tuple[str, ...] = ()
     pods: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRule:
+    """One of the priorities of a ComputeClass: fields that are "" or 0 admit any machine. `node_pools`: it names node
+    pools, whose machines only these know; `reserved`: only machines of reservations."""
+
+    machine_type: str = ""
+    machine_family: str = ""
+    gpu: str = ""
+    gpu_count: int = 0
+    tpu: str = ""
+    tpu_count: int = 0
+    tpu_topology: str = ""
+    min_cores: int = 0
+    min_memory_gb: int = 0
+    spot: bool = False
+    flex_start: bool = False
+    reserved: bool = False
+    node_pools: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeClass:
+    """A ComputeClass of GKE: the machines that pods with its name as label may get, in GKE's order."""
+
+    name: str
+    rules: tuple[MachineRule, ...] = ()

@@ -12,7 +12,7 @@ from autoscaler.model.labels import Selection
 from autoscaler.model.namespaced import Namespaced
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.other_autoscalers import Autoscaler, Quota
+from autoscaler.model.other_autoscalers import Autoscaler, ComputeClass, Quota
 from autoscaler.model.pod import Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
@@ -128,6 +128,7 @@ class Snapshot:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
+    compute_classes: FrozenMap[str, ComputeClass] = field(default_factory=FrozenMap)  # of GKE, of manifests
     claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name
     pod_templates: FrozenMap[str, PodTemplate] = field(default_factory=FrozenMap)  # by namespace/name
     scalables: tuple[Scalable, ...] = ()  # workloads that a CapacityBuffer may refer to

@@ -173,6 +173,12 @@ def _of_karpenter(advice: Advice) -> Iterator[str]:
 def _of_cloud(advice: Advice) -> Iterator[str]:
     """The note that a cloud launches for such pods, by an object that a plan does not read."""
     giving = [part for part in advice.change.parts or (advice.change,) if part.kind in GIVING_LABELS]
+    classes = [str(part.detail["compute_class"]) for part in giving if "compute_class" in part.detail]
+    if classes and advice.result.launches:
+        return (
+            f": the cheapest of the machines in spec.priorities of ComputeClass {classes[0]}, of which GKE takes the "
+            "first that it gets; GKE launches for such pods as well, as long as it has the class"
+        )
     labels = dict(str(label).split("=", 1) for part in giving for label in _texts(part, "labels"))
     served = {key: text for facts in cloud_facts().values() for key, text in facts.served_by.items() if key in labels}
     yield from (text.format(name=labels[key]) for key, text in served.items() if advice.result.launches)

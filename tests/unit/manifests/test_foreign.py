@@ -105,7 +105,7 @@ def test_unknown_objects_are_left_out_on_request(text: str) -> None:
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
-        ("cloud.google.com/v1", "ComputeClass"),
+        ("cloud.google.com/v1", "BackendConfig"),
         ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"),
         ("kind.x-k8s.io/v1alpha4", "Cluster"),
         ("kueue.x-k8s.io/v1beta1", "Cohort"),
