@@ -211,7 +211,8 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking |= keys_of_models(asked.pod, asked.catalog)
     # These name parts of GPUs, which claims can name as well.
     lacking |= {labels.NVIDIA_MIG_CONFIG, labels.NVIDIA_GPU_PRODUCT} if part_selected(asked.pod) else set()
-    lacking |= {labels.HOSTNAME} if asked.pod.host_paths else set()  # what it mounts is there alone
+    unseen = one_node(asked.pod, known_nodes(asked.snapshot))
+    lacking |= {labels.HOSTNAME} if asked.pod.host_paths and not unseen else set()  # what it mounts is there alone
     lacking |= {labels.CLOUD} if clouds_of_volumes((asked.pod,), asked.snapshot) else set()  # no other mounts these
     lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one
     lacking |= {labels.GKE_TPU_ACCELERATOR} if topologies_of_size(asked.pod, asked.catalog) else set()
@@ -229,7 +230,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 def leaving_others(asked: Situation) -> Iterator[Change]:
     """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, those
     that the cloud makes by itself or that no group has, where no pool has taken their name, and the name of one node
-    that is not in sight, unless the pod mounts what is there alone."""
+    that is not in sight."""
     built_in = {
         key
         for key in asked.pod.selected_labels
@@ -237,8 +238,7 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
         if any(made_by_cloud(key, name) or of_no_group(key, name) for name in names)
         and not any(pool.labels.get(key) in names for pool in asked.pools)
     }
-    named = not asked.pod.host_paths and one_node(asked.pod, known_nodes(asked.snapshot))
-    one = {labels.HOSTNAME} if named else set()
+    one = {labels.HOSTNAME} if one_node(asked.pod, known_nodes(asked.snapshot)) else set()
     for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))

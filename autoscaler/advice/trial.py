@@ -14,6 +14,7 @@ from autoscaler.advice.pool_opening import in_one_layout
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
+from autoscaler.lint.pods.disk_space import empty_paths
 from autoscaler.lint.supply_advice import advised_gpu
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
@@ -54,7 +55,7 @@ class Result:
     `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives the nodes and the
     pods with claims do not tolerate. `useless`: why pods do not work there, with the next step. `any_gpu`: that pods
     name no GPU and get the cheapest. `guessed`: instance types whose price is a guess. `architecture`: that an image
-    may lack that of the machine.
+    may lack that of the machine. `paths`: that directories of new nodes are empty.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -74,6 +75,7 @@ class Result:
     any_gpu: str = ""
     guessed: tuple[str, ...] = ()
     architecture: str = ""
+    paths: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +164,9 @@ class Replanner:
         price = None if unpriced else found.usd_per_hour
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)
         other = unaware(pods, plan)
-        architecture = other.text if other is not None else ""
-        return replace(
-            found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu, architecture=architecture
-        )
+        architecture, paths = other.text if other is not None else "", empty_paths(pods, plan)
+        found = replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
+        return replace(found, architecture=architecture, paths=paths)
 
     def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:
         """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim. A pool

@@ -13,6 +13,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
+from autoscaler.lint.pods.disk_space import path_of_node, path_told
 from autoscaler.lint.pods.gpu_shares import (
     shared_resource,
     shared_told,
@@ -54,11 +55,6 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
-# Beginnings of paths that node images have.
-_OF_EVERY_NODE: Final = (
-    *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
-    *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
-)
 
 
 def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
@@ -75,7 +71,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from device_advice(snapshot, catalog, plan)
     there = known_nodes(snapshot)
     yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
-    yield from _of_first(snapshot, _path_of_node, _path)
+    yield from _of_first(snapshot, path_of_node, path_told)
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, _requested_by_kueue, _awaits_request)
@@ -314,20 +310,6 @@ def _dashed(text: str) -> str:
 def _spelled(text: str) -> str:
     """Letters and digits alone, and xlarge for xl."""
     return re.sub(r"(?<=\d)xl$", "xlarge", re.sub(r"[^a-z0-9]", "", text.lower()))
-
-
-def _path_of_node(pod: Pod) -> str:
-    """A path of the node that has to be there and that no node image is known to have; or nothing."""
-    return next((path for path in pod.host_paths if not path.startswith(_OF_EVERY_NODE)), "")
-
-
-def _path(path: str) -> tuple[tuple[str, ...], str, str]:
-    return (
-        ("spec", "volumes"),
-        f"mounts {path} of its node (hostPath){{rest}}, which must be there before: it does not start on a new node "
-        "whose image or start script does not make the path",
-        "put the data on a PersistentVolume, or have your nodes make the path when they start",
-    )
 
 
 def _uses_gpudirect(pod: Pod, protocol: GpuDirectProtocol, pools: tuple[CapacityPool, ...]) -> str:

@@ -47,7 +47,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     yield from _example_of_class(advice)
     yield from _of_parts(advice)
     yield from (f"{name} needs more: {each.problem}; {each.next_step}" for name, each in advice.result.needs)
-    yield from _architecture(advice.result)
+    yield from _beside_scheduler(advice.result)
     yield from _of_kueue(advice.result)
     yield from _unfit(advice.result)
     yield from _otherwise(advice)
@@ -111,9 +111,9 @@ def _unfit(result: Result) -> Iterator[str]:
         yield f"{each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}"
 
 
-def _architecture(result: Result) -> Iterator[str]:
-    if result.architecture:
-        yield result.architecture
+def _beside_scheduler(result: Result) -> Iterator[str]:
+    """What may keep images and their data from the machine, of which kube-scheduler knows nothing."""
+    yield from (text for text in (result.architecture, result.paths) if text)
 
 
 def _any_gpu(advice: Advice) -> Iterator[str]:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.storage import PersistentVolume
 from autoscaler.scheduling.pv_controller import with_bound_claims
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.volumes import Volumes
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, all_of, and_more
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
+
+# Beginnings of paths that node images have.
+_OF_EVERY_NODE: Final = (
+    *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
+    *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
+)
 
 
 def assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -55,16 +65,13 @@ def memory_volumes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
 
 def directories_of_nodes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Each PersistentVolume that is a directory of the node, for pods on new nodes: kube-scheduler binds them there."""
-    volumes = with_bound_claims(Volumes.of(snapshot))
-    pods = {pod.key: pod for pod in snapshot.pods if pod.volumes}
     users: dict[str, list[str]] = {}
-    for pod in (pods[key] for node in plan.launches for key in node.pods if key in pods):
-        claims = (volumes.claims.get(f"{pod.namespace}/{name}") for name in pod.volumes)
-        for found in (volumes.volumes.get(claim.volume or "") for claim in claims if claim is not None):
-            if found is not None and found.host_path and found.node_affinity is None:
-                users.setdefault(found.name, []).append(pod.key)
+    found: dict[str, PersistentVolume] = {}
+    for key, volume in _of_any_node(snapshot, plan):
+        users.setdefault(volume.name, []).append(key)
+        found[volume.name] = volume
     for name, keys in users.items():
-        volume = volumes.volumes[name]
+        volume = found[name]
         yield surprise(
             f"PersistentVolume {name}",
             ("spec", "hostPath"),
@@ -73,6 +80,45 @@ def directories_of_nodes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]
             "use a file system that all nodes mount, or have your nodes fill the path when they start",
             volume.origin,
         )
+
+
+def _of_any_node(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, PersistentVolume]]:
+    """By key, the pods on new nodes with each such volume that they mount."""
+    volumes = with_bound_claims(Volumes.of(snapshot))
+    pods = {pod.key: pod for pod in snapshot.pods if pod.volumes}
+    for pod in (pods[key] for node in plan.launches for key in node.pods if key in pods):
+        claims = (volumes.claims.get(f"{pod.namespace}/{name}") for name in pod.volumes)
+        for found in (volumes.volumes.get(claim.volume or "") for claim in claims if claim is not None):
+            if found is not None and found.host_path and found.node_affinity is None:
+                yield pod.key, found
+
+
+def path_of_node(pod: Pod) -> str:
+    """A path of the node that has to be there and that no node image is known to have; or nothing."""
+    return next((path for path in pod.host_paths if not path.startswith(_OF_EVERY_NODE)), "")
+
+
+def path_told(path: str) -> tuple[Path, str, str]:
+    return (
+        ("spec", "volumes"),
+        f"mounts {path} of its node (hostPath){{rest}}, which must be there before: it does not start on a new node "
+        "whose image or start script does not make the path",
+        "put the data on a PersistentVolume, or have your nodes make the path when they start",
+    )
+
+
+def empty_paths(snapshot: Snapshot, plan: Plan) -> str:
+    """That new nodes lack what pods expect in directories of theirs, for a change that buys them; "" if no pod does."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    placed = (pods[key] for node in plan.launches for key in node.pods if key in pods)
+    paths = dict.fromkeys(filter(None, map(path_of_node, placed)))
+    paths |= dict.fromkeys(volume.host_path for _, volume in _of_any_node(snapshot, plan))
+    if not paths:
+        return ""
+    return (
+        f"a new node does not have what is in {all_of(tuple(paths))} (hostPath): put it on a file system that all "
+        "nodes mount, or have your nodes fill the path when they start"
+    )
 
 
 def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) -> str:
@@ -94,6 +140,6 @@ def advised_disk(pods: Mapping[str, InstanceType | None], snapshot: Snapshot) ->
 
 def _of_yours(machine: InstanceType) -> str:
     return (
-        f"if yours differ, say so: `foreslice catalog set {machine.name} allocatable.ephemeral-storage=… --into DIR "
-        "--reason WHY`"
+        f"if yours differ ({facts_of(machine.cloud).root_disk}), say so: `foreslice catalog set {machine.name} "
+        "allocatable.ephemeral-storage=… --into DIR --reason WHY`"
     )

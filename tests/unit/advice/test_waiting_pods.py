@@ -10,6 +10,7 @@ from autoscaler.advice.pool_opening import openings
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import Condition, PodSet, ProvisioningRequest
 from autoscaler.planning.planner import plan_for
@@ -143,9 +144,21 @@ def test_the_name_of_a_node_that_is_not_there_is_dropped_with_what_opens_a_pool(
     (line,) = advice_lines(advise(one, given, catalog, plan_for(given, catalog, Policy(), NOW), Policy(), NOW, most=1))
     assert expected in line
     assert "drop nodeSelector kubernetes.io/hostname=gpu-7" in line
-    mounting = replace(one, host_paths=("/data",))  # what it mounts is there alone
-    given = snapshot([mounting], [])
-    assert advise(mounting, given, catalog, plan_for(given, catalog, Policy(), NOW), Policy(), NOW) == ()
+    assert "hostPath" not in line
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_a_pod_mounts_of_its_node_is_missing_on_a_new_one(there: bool) -> None:
+    """The change says so; the name of a node that is given is not dropped, because the data is there."""
+    selector = FrozenMap({labels.HOSTNAME: "gpu-7"})
+    one = pod("p", "c", node_selector=selector, host_paths=("/dev/shm", "/data"))
+    nodes = (Node("gpu-7", labels=selector),) if there else ()
+    given, catalog = replace(snapshot([one], [claim("c", gpus())]), nodes=nodes), shipped("g4dn.xlarge")
+    found = advice_lines(advise(one, given, catalog, plan_for(given, catalog, Policy(), NOW), Policy(), NOW, most=1))
+    assert len(found) == (0 if there else 1)
+    for line in found:
+        assert "drop nodeSelector kubernetes.io/hostname=gpu-7 → 1 × g4dn.xlarge" in line
+        assert "; a new node does not have what is in /data (hostPath): put it on a file system that all nodes" in line
 
 
 COMPUTE_CLASS = "cloud.google.com/compute-class"

@@ -299,6 +299,7 @@ def test_a_change_that_buys_a_machine_says_how_large_its_disk_is_assumed_to_be(
     assert bool(text) is told
     expected = (
         "default/p: requests ephemeral-storage, of which g2-standard-24 has 43.8Gi for pods if its root disk has "
-        "100Gi, as is assumed; if yours differ, say so: `foreslice catalog set g2-standard-24 "
+        "100Gi, as is assumed; if yours differ (--disk-size of the GKE node pool), say so: `foreslice catalog set "
+        "g2-standard-24 "
     )
     assert text.startswith(expected) or not told
