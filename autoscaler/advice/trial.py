@@ -15,6 +15,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
 from autoscaler.lint.pods.disk_space import empty_paths
+from autoscaler.lint.pods.rdma_cards import cards_unasked, rdma_of
 from autoscaler.lint.supply_advice import advised_gpu
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
@@ -37,11 +38,10 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType, InstanceType
+from instance_catalog.types.instance_type import CapacityType
 
 _SMALL = 24  # pending pods that can be planned again as a whole
 _EVERYTHING = 1_000_000
-_RDMA = ("efa", "rdma")  # kinds of network cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Result:
     enough for the pods, that are never sold on demand. `needs`: by instance type, what its nodes need before their
     accelerators work, besides the change. `queue`: the queue in which Kueue holds the pods of files, which `requested`
     their machines by a ProvisioningRequest. `models` that the GPUs do not hold, or on which they stop. `rdma`: by
-    instance type, the kind of its network cards for RDMA ("" for none) and their number. `cloud`: of the first launch.
-    `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives the nodes and the
-    pods with claims do not tolerate. `useless`: why pods do not work there, with the next step. `any_gpu`: that pods
-    name no GPU and get the cheapest. `guessed`: instance types whose price is a guess. `architecture`: that an image
-    may lack that of the machine. `paths`: that directories of new nodes are empty.
+    instance type, its network cards for RDMA, for which pods that use some do not ask (`cards_unasked`). `cloud`: of
+    the first launch. `drivers` that a plan without CapacityPools assumes on the nodes. `taints` that the cloud gives
+    the nodes and the pods with claims do not tolerate. `useless`: why pods do not work there, with the next step.
+    `any_gpu`: that pods name no GPU and get the cheapest. `guessed`: instance types whose price is a guess.
+    `architecture`: that an image may lack that of the machine. `paths`: that directories of new nodes are empty.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -67,7 +67,7 @@ class Result:
     queue: str = ""
     requested: bool = False
     models: tuple[TooSmall | TooOld, ...] = ()
-    rdma: tuple[tuple[str, str, int], ...] = ()
+    rdma: tuple[str, ...] = ()
     cloud: str = ""
     drivers: tuple[str, ...] = ()
     taints: tuple[Taint, ...] = ()
@@ -76,6 +76,7 @@ class Result:
     guessed: tuple[str, ...] = ()
     architecture: str = ""
     paths: str = ""
+    cards_unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ class Replanner:
         other = unaware(pods, plan)
         architecture, paths = other.text if other is not None else "", empty_paths(pods, plan)
         found = replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
-        return replace(found, architecture=architecture, paths=paths)
+        unasked = any(cards_unasked(pods, plan))
+        return replace(found, architecture=architecture, paths=paths, cards_unasked=unasked)
 
     def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:
         """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim. A pool
@@ -253,7 +255,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
     models = tuple(unfit(plan, asked.keys, asked.snapshot, asked.catalog))
     types = dict.fromkeys(ref.instance_type for ref in counts)
-    rdma = tuple((name, *_rdma(asked.catalog.types[name])) for name in types)
+    rdma = tuple(rdma_of(asked.catalog.types[name]) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")
     assumed = {node.drivers for node in launches if node.pool == IMPLICIT.name}
     guessed = guessed_types(launches, asked.catalog)
@@ -272,10 +274,6 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
         guessed=guessed,
         drivers=min(assumed) if len(assumed) == 1 else (),
     )
-
-
-def _rdma(machine: InstanceType) -> tuple[str, int]:
-    return next(((kind, len(cards)) for kind in _RDMA if (cards := machine.cards(kind))), ("", 0))
 
 
 def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:

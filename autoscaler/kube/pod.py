@@ -61,6 +61,7 @@ _OF_CONTAINERS = (
 )
 _UNREAD = ("affinity", *_IGNORED, *_OF_CONTAINERS)
 _THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
+_RDMA_DEVICES = "/dev/infiniband"  # where rdma-core opens them
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of the scheduler's message
@@ -180,6 +181,7 @@ def _parse(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
         ),
         host_paths=_host_paths(spec),
+        rdma=_rdma(spec),
         memory_volume=_memory_volume(spec),
         csi_drivers=_csi_drivers(spec),
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
@@ -334,6 +336,12 @@ def _host_paths(spec: Fields) -> tuple[str, ...]:
     """Paths of the node that the kubelet does not create."""
     mounted = (volume.child("hostPath") for volume in spec.children("volumes"))
     return tuple(found.text("path") for found in mounted if found.text("type") in _THERE_BEFORE)
+
+
+def _rdma(spec: Fields) -> str:
+    """The directory of the node's RDMA devices, where it mounts that or one of them."""
+    mounted = (volume.child("hostPath").text("path") for volume in spec.children("volumes"))
+    return next((path for path in mounted if path.startswith(_RDMA_DEVICES)), "")
 
 
 def _csi_drivers(spec: Fields) -> tuple[str, ...]:

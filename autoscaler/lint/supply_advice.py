@@ -12,6 +12,7 @@ from autoscaler.lint.pods.cloud_nodes import groups_in_labels, made_by_clouds, t
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
+from autoscaler.lint.pods.rdma_cards import cards_advice
 from autoscaler.lint.pods.required import field_of
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
@@ -55,6 +56,7 @@ def supply_advice(
     yield from assumed_disk(snapshot, plan, catalog)
     yield from memory_volumes(snapshot, plan)
     yield from directories_of_nodes(snapshot, plan)
+    yield from cards_advice(snapshot, plan, catalog)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
     yield from made_by_clouds(snapshot)

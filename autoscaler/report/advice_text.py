@@ -16,7 +16,6 @@ from autoscaler.report.changes.model_texts import old_text, small_text
 from autoscaler.report.words import counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS
-from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import cloud_facts, facts_of
 
@@ -72,10 +71,11 @@ def _example_of_class(advice: Advice) -> Iterator[str]:
 
 
 def _network(advice: Advice) -> Iterator[str]:
-    """The network for RDMA of the machines, if the pods no longer ask for that of another system."""
+    """The network for RDMA of the machines, if the pods no longer ask for that of another system, or never did."""
     parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.DROP_RESOURCES]
-    if any(network_card(str(name)) for part in parts for name in _texts(part, "resources")):
-        yield from (_rdma_text(name, kind, count) for name, kind, count in advice.result.rdma)
+    dropped = any(network_card(str(name)) for part in parts for name in _texts(part, "resources"))
+    if dropped or advice.result.cards_unasked:
+        yield from advice.result.rdma
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:
@@ -83,14 +83,6 @@ def _of_parts(advice: Advice) -> Iterator[str]:
     kinds = {part.kind for part in advice.change.parts or (advice.change,)}
     if ChangeKind.CLAIM_PARTS in kinds and ChangeKind.SET_DRIVERS not in kinds and advice.result.drivers:
         yield f"its nodes run [{', '.join(advice.result.drivers)}], spec.drivers.profiles of a CapacityPool"
-
-
-def _rdma_text(machine: str, kind: str, count: int) -> str:
-    if kind == "efa":
-        return f"for RDMA request {EFA} instead, of which {machine} has {count}"
-    if kind:
-        return f"for RDMA claim cards of {machine} through DRANET (driver dra.net): it has {count}"
-    return f"{machine} has no RDMA: the pods have its plain network"
 
 
 def _otherwise(advice: Advice) -> Iterator[str]:

@@ -17,6 +17,12 @@ def test_paths_of_the_node_that_must_be_there_before() -> None:
     assert (found.host_paths, problems) == (("/data", "/x.sock"), [])
 
 
+def test_rdma_cards_of_the_node() -> None:
+    volumes = [{"name": "d", "hostPath": {"path": path}} for path in ("/dev/shm", "/dev/infiniband/uverbs0")]
+    found, _ = parsed(pod(volumes=volumes))
+    assert found.rdma == "/dev/infiniband/uverbs0"
+
+
 def test_drivers_of_volumes_that_are_written_into_the_pod() -> None:
     volumes = [
         {"name": "a", "csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "b"}}},

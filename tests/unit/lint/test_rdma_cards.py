@@ -1,0 +1,47 @@
+"""Pods that mount the RDMA devices of their node ask for none: a plan says which the machine has."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.advice.advise import advise
+from autoscaler.lint.pods.rdma_cards import rdma_of
+from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.model.pod import Container, Pod
+from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot
+from tests.one_line_advice import advice_lines
+
+MACHINES = [
+    ("g6.8xlarge", "for RDMA request vpc.amazonaws.com/efa instead, of which g6.8xlarge has 1"),
+    ("a3-ultragpu-8g", "for RDMA claim cards of a3-ultragpu-8g through DRANET (driver dra.net): it has 8"),
+    ("g4dn.xlarge", "g4dn.xlarge has no RDMA: the pods have its plain network"),
+]
+
+
+def using(**selector: str) -> Pod:
+    return replace(pod("p", "c", node_selector=FrozenMap(selector)), rdma="/dev/infiniband")
+
+
+@pytest.mark.parametrize(("machine", "said"), MACHINES)
+def test_a_plan_says_what_its_machine_has(machine: str, said: str) -> None:
+    catalog, asking = shipped(machine), {"vpc.amazonaws.com/efa": Quantity.of(1)}
+    given = snapshot([using()], [claim("c", gpus())])
+    found = plan(given, catalog=catalog)
+    assert rdma_of(catalog.types[machine]) == said  # a3-ultragpu-8g is never sold on demand
+    told = [one for one in supply_advice(given, found, catalog) if "RDMA cards of its node" in one.message]
+    assert [one.next_step for one in told] == [said] * len(found.launches)
+    efa = replace(given, pods=(replace(using(), containers=(Container("c", FrozenMap(asking)),)),))
+    assert not [one for one in supply_advice(efa, found, catalog) if "RDMA cards of its node" in one.message]
+
+
+@pytest.mark.parametrize("uses", [True, False])
+def test_a_change_says_it_of_the_machine_that_it_buys(uses: bool) -> None:
+    one = using(team="a")
+    given = snapshot([one if uses else replace(one, rdma="")], [claim("c", gpus())])
+    catalog = shipped("g6.8xlarge")
+    (line,) = advice_lines(advise(given.pods[0], given, catalog, plan(given, catalog=catalog), Policy(), NOW, most=1))
+    assert (MACHINES[0][1] in line) is uses
