@@ -262,22 +262,15 @@ def _of_others(change: Change) -> bool:
 
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
-    if {part.kind for part in first.parts or (first,)} & _OPENING:
-        yield from renamed_products(after.asked)
-        yield from renamed_models(after.asked)
-    if {part.kind for part in first.parts or (first,)} & {*_OPENING, ChangeKind.REWRITE_LABEL}:
-        yield from node_labels(after.asked)
-    yield from tolerations(after.asked)
-    yield from volume_claims(after.asked)
-    yield from plugins(after.asked)
-    if after.creates_pool(first):
-        yield from driver_profiles(after.asked)
-    if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE:
-        yield from openings(after.asked)
-        yield from node_labels(after.asked)
-    yield from prices(after.asked)
-    yield from capacity_blocks(after.asked)
-    yield from requirements(after.asked)
+    kinds = {part.kind for part in first.parts or (first,)}
+    searches: list[Callable[[Situation], Iterator[Change]]] = []
+    searches += [renamed_products, renamed_models, node_labels] if kinds & _OPENING else []
+    searches += [foreign_resources, node_labels] if ChangeKind.REWRITE_LABEL in kinds else []
+    searches += [tolerations, volume_claims, plugins]
+    searches += [driver_profiles] if after.creates_pool(first) else []
+    searches += [openings, node_labels] if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE else []
+    searches += [prices, capacity_blocks, requirements]
+    yield from chain.from_iterable(search(after.asked) for search in dict.fromkeys(searches))
     yield from _requests(after.asked, after, budget)
 
 

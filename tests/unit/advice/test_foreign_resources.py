@@ -18,9 +18,13 @@ from tests.builders import GPU, NOW, pod, shipped, snapshot
 from tests.one_line_advice import advice_lines
 
 
-def advised(machine: str, *resources: str, selector: dict[str, str] | None = None) -> list[str]:
+def advised(
+    machine: str, *resources: str, selector: dict[str, str] | None = None, flavor: dict[str, str] | None = None
+) -> list[str]:
     wants = FrozenMap({name: Quantity.of(1) for name in resources})
-    waiting = replace(pod("p", node_selector=FrozenMap(selector or {})), containers=(Container("c", wants),))
+    selected = FrozenMap({**(selector or {}), **(flavor or {})})
+    waiting = replace(pod("p", node_selector=selected), containers=(Container("c", wants),))
+    waiting = replace(waiting, flavor_labels=FrozenMap(dict.fromkeys(flavor or {}, "a100s")))
     served = (replace(GPU, extended_resource_name="nvidia.com/gpu"),)
     given, policy, catalog = replace(snapshot([waiting]), classes=served), Policy(considered=100), shipped(machine)
     found = advise(waiting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
@@ -52,6 +56,13 @@ def test_it_is_dropped_together_with_the_machine_of_its_cloud() -> None:
         "p4d.24xlarge", "nvidia.com/gpu", "nvidia.com/sriov_rdma_vf", selector={labels.INSTANCE_TYPE: "BM.GPU4.8"}
     )
     assert "require foreslice.dev/accelerator In [nvidia-a100-40gb]" in line
+    assert "drop the request of nvidia.com/sriov_rdma_vf" in line
+
+
+def test_it_is_dropped_together_with_the_flavor_of_its_cloud() -> None:
+    labelled = {labels.INSTANCE_TYPE: "BM.GPU4.8", "nvidia.com/gpu": "true"}
+    (line,) = advised("p4d.24xlarge", "nvidia.com/gpu", "nvidia.com/sriov_rdma_vf", flavor=labelled)
+    assert "instead of what spec.nodeLabels of ResourceFlavor a100s adds" in line
     assert "drop the request of nvidia.com/sriov_rdma_vf" in line
 
 
