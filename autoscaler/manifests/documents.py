@@ -60,9 +60,7 @@ def _objects(document: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     if isinstance(document.value, list) and document.value and all(isinstance(one, dict) for one in document.value):
         # Several objects in one JSON array, as scripts write them.
         for index, item in enumerate(_once(document.value)):
-            yield from _objects(
-                Document(document.file, document.locate((index,)), item, _Below(document.locate, index))
-            )
+            yield from _objects(Document(document.file, document.locate((index,)), item, Below(document.locate, index)))
         return
     version, kind = header(document.value)
     if kind == "AppWrapper" and version.startswith(_APP_WRAPPER):
@@ -105,7 +103,7 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
         inner = {**given, **(own or {})}
         if queue:  # Kueue admits the wrapper, and with it all that is in it
             inner["labels"] = {**queue, **(inner.get("labels") or {})}
-        locate = _Below(wrapper.locate, "spec", "components", index, "template")
+        locate = Below(wrapper.locate, "spec", "components", index, "template")
         yield from _objects(Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate))
 
 
@@ -115,7 +113,7 @@ def _queue_of(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: own[key] for key in (KUEUE_QUEUE,) if key in own} if isinstance(own, dict) else {}
 
 
-class _Below:
+class Below:
     """The positions of the parts of a value inside a document."""
 
     def __init__(self, locate: Locator, *place: str | int) -> None:

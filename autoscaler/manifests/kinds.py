@@ -20,6 +20,7 @@ from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_jo
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
 from autoscaler.manifests.manifest_set import Reader
+from autoscaler.manifests.workflows.pods import expand_cron_workflow, expand_workflow
 from instance_catalog.dataclass import dataclass
 
 
@@ -54,6 +55,11 @@ _OF_OTHERS = {
     ("agones.dev", "GameServer"): (("v1",), templates_at("template", sidecar=_AGONES)),
     ("apps.kruise.io", "CloneSet"): (("v1alpha1",), templates_at("template")),
     ("apps.kruise.io", "StatefulSet"): (("v1beta1", "v1alpha1"), expand_stateful_set),
+    **{
+        ("argoproj.io", kind): (("v1alpha1",), expand_workflow)
+        for kind in ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate")
+    },
+    ("argoproj.io", "CronWorkflow"): (("v1alpha1",), expand_cron_workflow),
     ("argoproj.io", "Rollout"): (("v1alpha1",), templates_at("template")),
     ("grove.io", "PodCliqueSet"): (("v1alpha1",), expand_pod_clique_set),
     ("kubeflow.org", "Notebook"): (("v1", "v1beta1", "v1alpha1"), templates_at("template")),
@@ -186,8 +192,6 @@ MAKES_PODS = frozenset(
         ("apps.nvidia.com", "NIMService"),
         ("argoproj.io", "Application"),
         ("argoproj.io", "ApplicationSet"),
-        ("argoproj.io", "CronWorkflow"),
-        ("argoproj.io", "Workflow"),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
         ("elastic.pytorch.org", "ElasticJob"),
         ("elasticsearch.k8s.elastic.co", "Elasticsearch"),
@@ -258,10 +262,10 @@ IGNORED = {
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): NO_PLACEMENT,
-    **{
-        ("argoproj.io", kind): "it is a template, of which a Workflow makes pods: give those (kubectl get pods -o yaml)"
-        for kind in ("WorkflowTemplate", "ClusterWorkflowTemplate")
-    },
+    (
+        "argoproj.io",
+        "WorkflowEventBinding",
+    ): "an event starts Workflows of the WorkflowTemplate that it names: give that",
     ("autoscaling.agones.dev", "FleetAutoscaler"): _OWN_REPLICAS,
     ("bitnami.com", "SealedSecret"): NO_PLACEMENT,
     ("extensions.agents.x-k8s.io", "SandboxTemplate"): "pods are made of it only by sandboxes",

@@ -27,6 +27,7 @@ from autoscaler.manifests.skipping import without_offers
 from autoscaler.manifests.sources import read_sources
 from autoscaler.manifests.unfilled.images import warn_of_images
 from autoscaler.manifests.unfilled.variables import grouped
+from autoscaler.manifests.workflows.templates import with_workflow_templates
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
@@ -150,7 +151,7 @@ def load(
     the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
     warnings. Unless they are `planned` for, templates without pods are no problem. Never raises for what is in files.
     """
-    read = merged(_documents(paths, stdin))
+    read = with_workflow_templates(merged(_documents(paths, stdin)))
     classified = list(_classified(read, skip_unknown=skip_unknown))
     objects = [found for found in classified if isinstance(found, _Object)]
     problems = _of_kinds(classified, objects)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.workloads.stamping import SpecAsTemplate
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 
 # Workloads whose pods are all of spec.template: those of Kubernetes, OpenKruise, Argo, Kubeflow and Agones.
@@ -52,10 +53,27 @@ def pods_in(fields: Fields) -> Iterator[Fields]:
         case "ModelServing":
             for entry in spec.child("template").children("roles"):
                 yield from (entry.child(name) for name in ("entryTemplate", "workerTemplate") if name in entry)
+        case "Workflow" | "WorkflowTemplate" | "ClusterWorkflowTemplate":
+            yield from _claiming(spec)
+        case "CronWorkflow":
+            yield from _claiming(spec.child("workflowSpec"))
         case "Fleet":
             yield spec.child("template").child("spec").child("template")
         case kind if kind in _OF_ONE_TEMPLATE or (kind == "Service" and "template" in spec):  # the latter of Knative
             yield spec.child("template")
+
+
+def _claiming(workflow: Fields) -> Iterator[Fields]:
+    """The claims of the pods of Argo's templates; the rest of them may hold variables."""
+    for template in workflow.children("templates"):
+        holder = template if "resourceClaims" in template else workflow
+        if "resourceClaims" in holder and ("container" in template or "script" in template):
+            yield SpecAsTemplate(
+                {"resourceClaims": holder.raw("resourceClaims"), "containers": [{"name": "main", "image": "main"}]},
+                {},
+                {},
+                holder,
+            )
 
 
 def _ray_pods(spec: Fields) -> Iterator[Fields]:

@@ -14,7 +14,6 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{nam
 @pytest.mark.parametrize(
     ("version", "kind", "why"),
     [
-        ("argoproj.io/v1alpha1", "WorkflowTemplate", "of which a Workflow makes pods"),
         ("eks.amazonaws.com/v1", "NodeClass", "belongs to another autoscaler"),
         ("gateway.envoyproxy.io/v1alpha1", "EnvoyProxy", "makes the pods of its proxies of it and of a Gateway"),
         ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", "it has no influence on where pods fit"),
