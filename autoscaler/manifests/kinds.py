@@ -15,7 +15,15 @@ from autoscaler.kube.workloads.other_projects import (
     templates_at,
 )
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
-from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_cron_job, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.ray import (
+    expand_ray_cluster,
+    expand_ray_cluster_fleet,
+    expand_ray_cron_job,
+    expand_ray_job,
+    expand_ray_service,
+)
+from autoscaler.kube.workloads.serving.aibrix import expand_pod_set, expand_role_set, expand_storm_service
+from autoscaler.kube.workloads.serving.nim import expand_nim_cache, expand_nim_pipeline, expand_nim_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
@@ -53,6 +61,16 @@ _AGONES = {"agones-gameserver-sidecar": "30m"}
 _OF_OTHERS = {
     ("agones.dev", "Fleet"): (("v1",), templates_at("template", "spec", "template", least=0, sidecar=_AGONES)),
     ("agones.dev", "GameServer"): (("v1",), templates_at("template", sidecar=_AGONES)),
+    ("apps.nvidia.com", "NIMCache"): (("v1alpha1",), expand_nim_cache),
+    ("apps.nvidia.com", "NIMPipeline"): (("v1alpha1",), expand_nim_pipeline),
+    ("apps.nvidia.com", "NIMService"): (("v1alpha1",), expand_nim_service),
+    ("orchestration.aibrix.ai", "PodSet"): (("v1alpha1",), expand_pod_set),
+    **{
+        ("orchestration.aibrix.ai", f"RayCluster{part}"): (("v1alpha1",), expand_ray_cluster_fleet)
+        for part in ("Fleet", "ReplicaSet")
+    },
+    ("orchestration.aibrix.ai", "RoleSet"): (("v1alpha1",), expand_role_set),
+    ("orchestration.aibrix.ai", "StormService"): (("v1alpha1",), expand_storm_service),
     ("apps.kruise.io", "CloneSet"): (("v1alpha1",), templates_at("template")),
     ("apps.kruise.io", "StatefulSet"): (("v1beta1", "v1alpha1"), expand_stateful_set),
     **{
@@ -186,10 +204,7 @@ MAKES_PODS = frozenset(
         ("agent.k8s.elastic.co", "Agent"),
         ("agents.x-k8s.io", "Sandbox"),
         *(("apps.kruise.io", kind) for kind in ("AdvancedCronJob", "BroadcastJob", "DaemonSet", "UnitedDeployment")),
-        ("apps.nvidia.com", "NIMCache"),
         *(("apps.nvidia.com", f"Nemo{part}") for part in _NEMO),
-        ("apps.nvidia.com", "NIMPipeline"),
-        ("apps.nvidia.com", "NIMService"),
         ("argoproj.io", "Application"),
         ("argoproj.io", "ApplicationSet"),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
@@ -216,11 +231,6 @@ MAKES_PODS = frozenset(
         ("ome.io", "BenchmarkJob"),
         ("ome.io", "InferenceService"),
         ("orchestration.aibrix.ai", "KVCache"),
-        ("orchestration.aibrix.ai", "PodSet"),
-        ("orchestration.aibrix.ai", "RayClusterFleet"),
-        ("orchestration.aibrix.ai", "RayClusterReplicaSet"),
-        ("orchestration.aibrix.ai", "RoleSet"),
-        ("orchestration.aibrix.ai", "StormService"),
         ("production-stack.vllm.ai", "CacheServer"),
         ("production-stack.vllm.ai", "VLLMRouter"),
         ("production-stack.vllm.ai", "VLLMRuntime"),

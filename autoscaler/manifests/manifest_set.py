@@ -105,6 +105,8 @@ class ManifestSet:
             self.gangs.setdefault(gang.key, gang)
         for claim in expansion.volume_claims:
             self.volume_claims.setdefault(claim.key, claim)
+        for template in expansion.claim_templates:
+            self.templates.setdefault(f"{template.namespace}/{template.name}", template)
 
     def used_claims(self) -> set[str]:
         """Keys of the claims that pods name."""

@@ -28,6 +28,7 @@ _Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
 TRAINER: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _KSERVE: Final = "serving.kserve.io"
+_NIM: Final = "apps.nvidia.com"
 _CONFIG: Final = "LLMInferenceServiceConfig"
 _SERVING: Final = ("ServingRuntime", "ClusterServingRuntime")  # in the order in which KServe looks for a name
 _CLUSTER_WIDE: Final = ("ClusterTrainingRuntime", "ClusterServingRuntime")
@@ -103,6 +104,8 @@ def _templates(documents: Iterable[Document]) -> Iterator[tuple[tuple[str, str, 
     for one in documents:
         version, kind = header(one.value)
         group = version.partition("/")[0]
+        if (group, kind) == (_NIM, "NIMCache"):
+            yield (kind, one.metadata.namespace, one.metadata.name), Fields(one.value)
         if (group == TRAINER and kind in _RUNTIMES) or (group == _KSERVE and kind in (_CONFIG, *_SERVING)):
             space = "" if kind in _CLUSTER_WIDE else one.metadata.namespace
             yield (kind, space, one.metadata.name), Fields(one.value)
@@ -115,6 +118,8 @@ def _completed(one: Document, templates: _Templates) -> Document:
         of, name = runtime_named(fields)
         runtime = templates.get((of, "" if of in _CLUSTER_WIDE else one.metadata.namespace, name))
         return replace(one, value=_job_set(fields, runtime), written=one.value) if runtime is not None else one
+    if group == _NIM and kind in ("NIMService", "NIMPipeline"):
+        return replace(one, value=_with_volumes(fields, one.metadata.namespace, templates))
     if (group, kind) == (_KSERVE, "LLMInferenceService"):
         return replace(one, value=_with_configs(fields, one.metadata.namespace, templates))
     if (group, kind) == (_KSERVE, "InferenceService"):
@@ -126,6 +131,23 @@ def _completed(one: Document, templates: _Templates) -> Document:
         if made is not None:
             return replace(one, value={**_raw(fields), "spec": {**_raw(fields.child("spec")), "predictor": made}})
     return one
+
+
+def _with_volumes(nim: Fields, namespace: str, templates: _Templates) -> dict[str, object]:
+    """The NIMService or NIMPipeline, with the names of the claims that the NIMCaches which it names have themselves
+    (GetPVCName of NVIDIA/k8s-nim-operator f63f74d, api/apps/v1alpha1/nimcache_types.go)."""
+
+    def stored(spec: Fields) -> object:
+        cache = spec.child("storage").child("nimCache").text("name")
+        found = templates.get(("NIMCache", namespace, cache))
+        name = found.child("spec").child("storage").child("pvc").text("name") if found is not None else ""
+        return over(_raw(spec), {"storage": {"pvc": {"name": name}}}) if name else _raw(spec)
+
+    spec = nim.child("spec")
+    if "services" not in spec:
+        return {**_raw(nim), "spec": stored(spec)}
+    services = [{**_raw(one), "spec": stored(one.child("spec"))} for one in spec.children("services")]
+    return {**_raw(nim), "spec": {**_raw(spec), "services": services}}
 
 
 def _with_runtime(predictor: Fields, runtime: Fields) -> dict[str, object] | None:

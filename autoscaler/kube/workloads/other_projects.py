@@ -184,10 +184,10 @@ def _dynamo(part: Fields, workload: Workload, name: str, claims: frozenset[str])
     template = part.child("podTemplate") if "podTemplate" in part else _of_service(part, claims)
     found = stamp(template, workload, pods)
     part.unread()
-    return _spread(found) if "multinode" in part else found
+    return spread(found) if "multinode" in part else found
 
 
-def _spread(found: Expansion) -> Expansion:
+def spread(found: Expansion) -> Expansion:
     """The pods, of which several may have parts of one model."""
     return replace(
         found,

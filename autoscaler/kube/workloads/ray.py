@@ -30,6 +30,9 @@ _CLUSTER_IGNORED = (
     "tlsOptions",
     "upgradeStrategy",
 )
+_OF_FLEETS = (
+    *("selector", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds"),
+)
 _HEAD_IGNORED = ("enableIngress", "headService", "ingressOptions", "rayStartParams", "resources", "serviceType")
 _WORKERS_IGNORED = ("idleTimeoutSeconds", "priority", "rayStartParams", "resources", "scaleStrategy")
 _JOB_IGNORED = (
@@ -83,6 +86,27 @@ def expand_ray_cluster(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a RayCluster: <cluster>-head and <cluster>-<group>-worker-<index>."""
     _batch_scheduler(fields, workload)
     return _cluster(fields.child("spec"), workload)
+
+
+@expander
+def expand_ray_cluster_fleet(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of the RayClusters of a RayClusterFleet or RayClusterReplicaSet of AIBrix, named <fleet>-<index>.
+    Ported rules: vllm-project/aibrix e3e10f9, api/orchestration/v1alpha1."""
+    spec, found = fields.child("spec"), Expansion()
+    spec.ignore(*_OF_FLEETS)
+    template = spec.child("template")
+    template.ignore("metadata", "spec")
+    for index in range(count(spec, "replicas", 1)):
+        metadata = replace(workload.metadata, name=f"{workload.metadata.name}-{index}")
+        # A mistake is reported for the first cluster only.
+        cluster = template.child("spec") if index == 0 else Fields(template.raw("spec"))
+        found += _cluster(cluster, replace(workload, metadata=metadata))
+        if len(found.pods) > MOST_PODS:
+            spec.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            return Expansion()
+    template.unread()
+    spec.unread()
+    return found
 
 
 @expander

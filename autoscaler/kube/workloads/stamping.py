@@ -15,6 +15,7 @@ from autoscaler.kube.storage import ephemeral_volume_claims
 from autoscaler.model.gang import Gang
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import ResourceClaimTemplate
 from autoscaler.model.storage import PersistentVolumeClaim
 from instance_catalog.dataclass import dataclass, field, replace
 
@@ -29,10 +30,14 @@ class Expansion:
     pods: tuple[Pod, ...] = ()
     gangs: tuple[Gang, ...] = ()
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    claim_templates: tuple[ResourceClaimTemplate, ...] = ()
 
     def __add__(self, other: Expansion) -> Expansion:
         return Expansion(
-            (*self.pods, *other.pods), (*self.gangs, *other.gangs), (*self.volume_claims, *other.volume_claims)
+            (*self.pods, *other.pods),
+            (*self.gangs, *other.gangs),
+            (*self.volume_claims, *other.volume_claims),
+            (*self.claim_templates, *other.claim_templates),
         )
 
 

@@ -15,6 +15,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems, left_by_template
 from autoscaler.kube.workloads.kserve import model_claims
 from autoscaler.kube.workloads.pod_templates import CONTAINERS, FINISHED, pods_in
+from autoscaler.kube.workloads.serving.nim import claims_named
 from autoscaler.manifests.checks.patches import check_complete
 from autoscaler.manifests.checks.uses import GET_SLICES
 from autoscaler.manifests.document import Document
@@ -72,6 +73,9 @@ def _check_object(fields: Fields, namespace: str, manifests: ManifestSet, proble
                 _check(reference, "name", f"{namespace}/", manifests.pod_templates, problems, what="PodTemplate")
         case "InferenceService" | "LLMInferenceService":
             for path, name in model_claims(fields):
+                _check_volume(path, namespace, name, manifests, problems)
+        case "NIMService" | "NIMPipeline":
+            for path, name in claims_named(fields):
                 _check_volume(path, namespace, name, manifests, problems)
         case "ResourceSlice":
             _check_node(fields.child("spec"), manifests, problems)

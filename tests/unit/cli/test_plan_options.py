@@ -330,7 +330,7 @@ def test_the_plural_of_a_kind(kind: str, both: str) -> None:
     assert (counted_kind(1, kind), counted_kind(2, kind)) == (f"1 {kind}", f"2 {both}")
 
 
-UNKNOWN = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nmetadata: {name: llm}\n"
+UNKNOWN = "apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {name: llm}\n"
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
@@ -342,7 +342,7 @@ def test_a_plan_without_what_was_skipped_says_that_nothing_is_left(tmp_path: Pat
     if output == "table":
         said = " ".join(found.stdout.split())
         assert "1 object left out by --skip-unknown" in said
-        assert "--skip-unknown left out NIMService llm, which may make pods: give the pods" in said
+        assert "--skip-unknown left out Model llm, which may make pods: give the pods" in said
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 3)])

@@ -98,7 +98,7 @@ def test_a_config_by_which_gpus_are_shared_is_told_apart(sharing: str, *, said: 
 def test_what_a_kind_of_unknown_rules_asks_for_is_named() -> None:
     limits = "resources: {limits: {cpu: 4, nvidia.com/gpu: %d}}"
     spec = f"{{{limits % 2}, roles: [{{{limits % 1}}}, {{{limits % 3}}}, {{{limits % 4}}}]}}"
-    text = f"apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nmetadata: {{name: x}}\nspec: {spec}\n"
+    text = f"apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {{name: x}}\nspec: {spec}\n"
     (found,) = read(text).problems
     assert found.message.endswith(
         "; it asks for nvidia.com/gpu: 2 (spec.resources), nvidia.com/gpu: 1 (spec.roles[0].resources), "

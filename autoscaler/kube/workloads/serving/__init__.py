@@ -1,0 +1,1 @@
+"""Workloads of projects that serve models."""
