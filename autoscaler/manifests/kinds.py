@@ -23,6 +23,7 @@ from autoscaler.kube.workloads.ray import (
     expand_ray_service,
 )
 from autoscaler.kube.workloads.serving.aibrix import expand_pod_set, expand_role_set, expand_storm_service
+from autoscaler.kube.workloads.serving.model_booster import expand_model_booster
 from autoscaler.kube.workloads.serving.nim import expand_nim_cache, expand_nim_pipeline, expand_nim_service
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
@@ -83,6 +84,7 @@ _OF_OTHERS = {
     ("kubeflow.org", "Notebook"): (("v1", "v1beta1", "v1alpha1"), templates_at("template")),
     ("nvidia.com", "DynamoGraphDeployment"): (("v1beta1", "v1alpha1"), expand_dynamo_graph),
     ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): (("v1",), expand_hyperpod_job),
+    ("workload.serving.volcano.sh", "ModelBooster"): (("v1alpha1",), expand_model_booster),
     ("workload.serving.volcano.sh", "ModelServing"): (("v1alpha1",), expand_model_serving),
     ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
 }
@@ -241,7 +243,6 @@ MAKES_PODS = frozenset(
         ("tekton.dev", "TaskRun"),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
-        ("workload.serving.volcano.sh", "ModelBooster"),
         ("workloads.x-k8s.io", "RoleBasedGroup"),
         ("workloads.x-k8s.io", "RoleBasedGroupSet"),
     }
@@ -319,6 +320,7 @@ IGNORED = {
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),
+    **{("workload.serving.volcano.sh", f"AutoscalingPolicy{part}"): _OWN_REPLICAS for part in ("", "Binding")},
     **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
     **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws eks.amazonaws.com"),
     ("karpenter.kwok.sh", "KWOKNodeClass"): "Karpenter's nodes without machines start as it says, and a plan launches "
@@ -333,6 +335,7 @@ IGNORED = {
     **_groups("it configures drivers and networks of nodes; give the nodes and DaemonSets that follow", _NODE_SOFTWARE),
     **_groups(
         NO_PLACEMENT,
+        "networking.serving.volcano.sh aigateway.envoyproxy.io "
         "inference.networking.k8s.io inference.networking.x-k8s.io gateway.envoyproxy.io networking.gke.io "
         "cloud.google.com route.openshift.io security.openshift.io cdi.kubevirt.io "
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "

@@ -26,7 +26,11 @@ _PODS: Final = "give the pods that its controller makes (kubectl get pods -o yam
 @expander
 def expand_model_serving(fields: Fields, workload: Workload) -> Expansion:
     """The pods of all serving groups: <name>-<group>-<role>-<role index>-<pod index>."""
-    spec = fields.child("spec")
+    return serving_groups(fields.child("spec"), workload)
+
+
+def serving_groups(spec: Fields, workload: Workload) -> Expansion:
+    """The pods of the spec of a ModelServing that has the name of the workload."""
     spec.ignore(*_IGNORED)
     if "plugins" in spec:
         spec.error("plugins", "changes pods by rules that are not known here", _PODS)
