@@ -28,6 +28,7 @@ from autoscaler.kube.workloads.serving.nim import expand_nim_cache, expand_nim_p
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
+from autoscaler.manifests.groups.role_based import expand_role_based_group, expand_role_based_group_set
 from autoscaler.manifests.manifest_set import Reader
 from autoscaler.manifests.workflows.pods import expand_cron_workflow, expand_workflow
 from instance_catalog.dataclass import dataclass
@@ -86,6 +87,8 @@ _OF_OTHERS = {
     ("sagemaker.amazonaws.com", "HyperPodPyTorchJob"): (("v1",), expand_hyperpod_job),
     ("workload.serving.volcano.sh", "ModelBooster"): (("v1alpha1",), expand_model_booster),
     ("workload.serving.volcano.sh", "ModelServing"): (("v1alpha1",), expand_model_serving),
+    ("workloads.x-k8s.io", "RoleBasedGroup"): (("v1alpha2", "v1alpha1"), expand_role_based_group),
+    ("workloads.x-k8s.io", "RoleBasedGroupSet"): (("v1alpha2", "v1alpha1"), expand_role_based_group_set),
     ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
 }
 
@@ -243,8 +246,7 @@ MAKES_PODS = frozenset(
         ("tekton.dev", "TaskRun"),
         ("trainer.kubeflow.org", "TrainJob"),
         ("workload.codeflare.dev", "AppWrapper"),
-        ("workloads.x-k8s.io", "RoleBasedGroup"),
-        ("workloads.x-k8s.io", "RoleBasedGroupSet"),
+        *(("workloads.x-k8s.io", kind) for kind in ("Instance", "InstanceSet", "RoleInstance", "RoleInstanceSet")),
     }
 )
 

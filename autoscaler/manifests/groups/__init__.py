@@ -1,0 +1,1 @@
+"""Groups of roles whose pod templates are completed by patches and templates of the same object."""
