@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import partial
-from pathlib import PurePath
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
@@ -14,6 +13,8 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import RENDER_OVERLAY, UNREPLACED, Problems, left_by_template, render_command
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
+from autoscaler.manifests.foreign.asked import asking, machines
+from autoscaler.manifests.foreign.files import other_file
 from autoscaler.manifests.held import warn_of_manifests
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, kind_of, reason_to_ignore
 from autoscaler.manifests.merged import TRAINER, runtime_named
@@ -21,7 +22,7 @@ from autoscaler.manifests.names import refused_name
 from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_served, removed
 from autoscaler.manifests.skipping import OR_SKIP, without_offer
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Path, path_text
+from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
 _NONE: Final[Parameters] = {}
@@ -40,48 +41,12 @@ _KSERVE: Final = (
     "it is of KFServing, which ended: KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor "
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
+_KAITO: Final = "kaito.sh"
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
-_MOST_ASKED: Final = 3
-_DEEPEST: Final = 40  # pod templates stand some ten levels deep; JSON may nest as deep as Python's stack
 A_DEPLOYMENT: Final = " or, before it runs, a Deployment whose pods ask for the same"
 _MADE: Final = f"give what its controller makes (kubectl get pods -o yaml){A_DEPLOYMENT}"
 _BEFORE_IT_RUNS: Final = "before it runs, give a Deployment whose pods ask for the same"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
-_JSON_PATCH: Final = frozenset({"op", "path", "value", "from"})  # RFC 6902
-_PATCHES: Final = "JSON patches, which change an object of another file; give what Kustomize makes of it: "
-# What `helm create` writes into values.yaml (helm.sh/docs/helm/helm_create), `global` and `enabled` of Helm's page on
-# subcharts, and other spellings of the same (2026-11).
-_OF_VALUES: Final = frozenset(
-    {
-        "affinity",
-        "autoscaling",
-        "enabled",
-        "fullnameOverride",
-        "global",
-        "httpRoute",
-        "image",
-        "imagePullPolicy",
-        "imagePullSecrets",
-        "ingress",
-        "livenessProbe",
-        "nameOverride",
-        "nodeSelector",
-        "persistence",
-        "podAnnotations",
-        "podLabels",
-        "podSecurityContext",
-        "readinessProbe",
-        "replicaCount",
-        "replicas",
-        "resources",
-        "securityContext",
-        "service",
-        "serviceAccount",
-        "tolerations",
-        "volumeMounts",
-        "volumes",
-    }
-)
 _TOP: Final = {name.lower(): name for name in ("apiVersion", "kind", "metadata", "spec")}
 
 
@@ -119,7 +84,7 @@ def classify(
         return None
     version, name = header(value)
     if not version or not name:
-        if other := _other_file(document.file, value):
+        if other := other_file(document.file, value):
             problems.warn((), f"ignored: {other}")
         else:
             report(*_headless(version, name))
@@ -182,8 +147,8 @@ def _reason(group: str, name: str, document: Document) -> str | None:
 
 
 def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:
-    asking = _asking(value) if reason != NO_PLACEMENT else ""
-    problems.warn((), f"ignored: {reason}{asking}", _BEFORE_IT_RUNS if asking and "kubectl get pods" in reason else "")
+    asked = asking(value) if reason != NO_PLACEMENT else ""
+    problems.warn((), f"ignored: {reason}{asked}", _BEFORE_IT_RUNS if asked and "kubectl get pods" in reason else "")
     left = sorted({*_variables(value.get("spec")), *_variables(value.get("metadata"))})
     if left and reason != NO_PLACEMENT:  # what is in the others does not matter
         problems.warn((), f"has {', '.join(left)} as values", UNREPLACED)
@@ -219,56 +184,11 @@ def _variables(value: object) -> Iterator[str]:
         yield value
 
 
-def _other_file(file: str, value: dict[str, Any]) -> str:
-    """The description of a document without apiVersion and kind that its name or its fields reveal; "" for all
-    others."""
-    name = PurePath(file).name
-    if name in ("kustomization.yaml", "kustomization.yml"):
-        return f"an instruction to kustomize; give what it renders: {render_command(file)}"
-    if name in ("Chart.yaml", "Chart.lock") or (name.startswith("values") and "kind" not in value):
-        return "part of a Helm chart; give the output of `helm template`"
-    if "blueprint_name" in value:
-        return "a blueprint of Cluster Toolkit; give the manifests that it applies"
-    if {"op", "path"} <= value.keys() <= _JSON_PATCH:
-        return _PATCHES + RENDER_OVERLAY
-    if "NAME" in value and "STATUS" in value:
-        return "what `helm install --dry-run` says beside the manifests"
-    if value.keys().isdisjoint(("apiVersion", "kind", "metadata", "spec", "items")):
-        if _looks_like_values(value):
-            return "no Kubernetes object, but perhaps values of a Helm chart; give the output of `helm template`"
-        return "no Kubernetes object; if a program makes manifests of it, give those"
-    return ""
-
-
-def _looks_like_values(value: dict[str, Any]) -> bool:
-    """True if the outermost names, or those of an object directly below, as of a subchart, are names that charts use
-    for their values."""
-    inner = (name for one in value.values() if isinstance(one, dict) for name in one)
-    return not _OF_VALUES.isdisjoint((*value, *inner))
-
-
 def _write(kind: Kind, value: object, more: str = "") -> str:
     """The next step to the apiVersion of a kind, with what that requires and earlier versions did not, else `more`."""
     step = f"write apiVersion: {'/'.join(part for part in (kind.group, kind.versions[0]) if part)}"
     added = selector_to_add(Fields(value), kind.name)
     return f"{step}, and below spec `{added}`, which apps/v1 requires" if added else step + more
-
-
-def _asking(value: object) -> str:
-    """An addition to a message: the devices that an object of an unknown form asks for, wherever that stands in it."""
-    found = [f"{name}: {amount} ({path_text(path)})" for path, name, amount in devices_in(value)]
-    more = f" and {len(found) - _MOST_ASKED} more" if len(found) > _MOST_ASKED else ""
-    return f"; it asks for {', '.join(found[:_MOST_ASKED])}{more}" if found else ""
-
-
-def devices_in(value: object, path: Path = ()) -> Iterator[tuple[Path, str, object]]:
-    """Extended resources in the limits of any part of a value."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        if key == "limits" and isinstance(part, dict):
-            yield from ((path, name, amount) for name, amount in part.items() if "/" in name)
-        elif len(path) < _DEEPEST:
-            yield from devices_in(part, (*path, key))
 
 
 def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], str, str]:
@@ -282,7 +202,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             get = f"add it (`kubectl get {shlex.quote(runtime.lower())} {shlex.quote(called)} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         message = f"{name} of {version} makes pods by rules of its own, which Foreslice does not know"
-        return ("kind",), message + _asking(value), step
+        return ("kind",), message + asking(value) + (machines(value) if group == _KAITO else ""), step
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:
@@ -293,5 +213,8 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             return ("kind",), f"unknown kind {name!r}", near
     if group == "simulation.foreslice.dev":
         return ("kind",), f"{name} is not an object of a cluster", "give the file to `foreslice simulate`"
-    step = f"if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it{OR_SKIP}"
-    return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step
+    asked = asking(value)
+    deployment = A_DEPLOYMENT if asked else ""
+    step = f"if it does, give the pods instead (kubectl get pods -o yaml){deployment}; otherwise remove it{OR_SKIP}"
+    message = f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods"
+    return ("kind",), message + asked, step

@@ -13,9 +13,10 @@ from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.checks.patches import half, lacking, patch
 from autoscaler.manifests.checks.references import check_ray_cluster, check_references
 from autoscaler.manifests.checks.uses import Uses, check_use
-from autoscaler.manifests.classify import NO_INFLUENCE, classify, devices_in, in_right_case
+from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList, read_documents
+from autoscaler.manifests.foreign.asked import devices_in
 from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.merged import merged

@@ -12,8 +12,9 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.other_systems import device_advice
-from autoscaler.manifests.classify import A_DEPLOYMENT, devices_in
+from autoscaler.manifests.classify import A_DEPLOYMENT
 from autoscaler.manifests.document import Document
+from autoscaler.manifests.foreign.asked import devices_in
 from autoscaler.manifests.kinds import MAKES_PODS
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.pod import Container, Pod

@@ -63,6 +63,8 @@ def _group(spec: Fields, workload: Workload, annotations: Mapping[str, str]) -> 
     spec.ignore("coordination", "roleTemplates")
     templates = {one.text("name"): one.child("template") for one in spec.children("roleTemplates")}
     found = Expansion()
+    if "roles" not in spec:
+        spec.error("roles", "is required", "add the roles of the group")
     for role in spec.children("roles"):
         found += _role(role, templates, workload)
     policy = spec.child("podGroupPolicy")

@@ -82,6 +82,10 @@ def _pods(spec: Fields, workload: Workload) -> Expansion:
     if suspended(spec, workload):
         spec.ignore(*spec.names())
         return Expansion()
+    if "templates" not in spec:
+        spec.error(
+            "templates", "is required", "add the templates that it runs, or the workflowTemplateRef that has them"
+        )
     flow, found = Flow(spec, workload.metadata.name), Expansion()
     claims = [(one.child("metadata").text("name"), one) for one in spec.children("volumeClaimTemplates")]
     defaults = spec.child("templateDefaults")

@@ -317,7 +317,7 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
         ("apps.nvidia.com/v1alpha1", "NemoCustomizer"),
         ("ome.io/v1beta1", "InferenceService"),
         ("extensions.agents.x-k8s.io/v1beta1", "SandboxWarmPool"),
-        ("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup"),
+        ("workloads.x-k8s.io/v1alpha2", "RoleInstanceSet"),
     ],
 )
 def test_kinds_that_make_pods_are_never_ignored(version: str, kind: str) -> None:

@@ -27,6 +27,11 @@ def group(*roles: dict[str, Any], annotations: dict[str, str] | None = None, **s
     return loaded(json.dumps({**value, "spec": {"roles": list(roles), **spec}}))
 
 
+def text(kind: str) -> str:
+    value = {"apiVersion": "workloads.x-k8s.io/v1alpha2", "kind": kind, "metadata": {"name": "g"}, "spec": {}}
+    return json.dumps(value)
+
+
 def gpus(found: Loaded) -> dict[str, str]:
     assert found.ok, messages(found)
     return {pod.name: str(pod.containers[0].requests[GPU]) for pod in found.snapshot.pods}
@@ -108,3 +113,4 @@ def test_what_is_not_followed_is_said() -> None:
     assert exclusive.snapshot.pods[0].unsupported == ("exclusive-topology",)
     assert "there is no role template 'x'" in "".join(messages(group(role(templateRef={"name": "x"}))))
     assert "0: it has no pods now" in messages(group(role(replicas=0, template=template())))[0]
+    assert "spec.roles: is required" in "".join(messages(loaded(text("RoleBasedGroup"))))

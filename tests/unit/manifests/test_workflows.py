@@ -225,6 +225,10 @@ def test_objects_that_a_template_creates_are_planned() -> None:
     assert "creates an object that cannot be read" in messages(loaded(workflow(broken)))[0]
 
 
+def test_templates_are_required() -> None:
+    assert "spec.templates: is required" in messages(loaded(workflow(templates=None, entrypoint=None)))[0]
+
+
 def test_a_suspended_or_ended_workflow_has_no_pods() -> None:
     found = loaded(workflow(template("main"), suspend=True))
     assert pods(found) == []

@@ -73,6 +73,8 @@ def _replicas(holder: Fields) -> int:
 def _role_set(spec: Fields, workload: Workload, name: str) -> Expansion:
     spec.ignore("updateStrategy")
     _topology(spec)
+    if "roles" not in spec:
+        spec.error("roles", "is required", "add the roles of the set")
     found = Expansion()
     for role in spec.children("roles"):
         found += _role(role, workload, name)

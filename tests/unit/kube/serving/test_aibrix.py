@@ -70,6 +70,10 @@ def test_what_is_not_followed_is_said() -> None:
     )
 
 
+def test_roles_are_required() -> None:
+    assert "spec.roles: is required" in messages(loaded(text("RoleSet")))[0]
+
+
 def test_a_pod_set_is_its_pods() -> None:
     assert names(loaded(text("PodSet", podGroupSize=2, template=TEMPLATE))) == ["s-0", "s-1"]
 

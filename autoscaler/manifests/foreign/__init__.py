@@ -1,0 +1,1 @@
+"""Objects and files that are not read: what they are, and what they ask for."""
