@@ -25,6 +25,7 @@ from autoscaler.kube.workloads.ray import (
 from autoscaler.kube.workloads.serving.aibrix import expand_pod_set, expand_role_set, expand_storm_service
 from autoscaler.kube.workloads.serving.model_booster import expand_model_booster
 from autoscaler.kube.workloads.serving.nim import expand_nim_cache, expand_nim_pipeline, expand_nim_service
+from autoscaler.kube.workloads.slurm import expand_node_set
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
 from autoscaler.kube.workloads.volcano_job import expand_volcano_cron_job, expand_volcano_job
 from autoscaler.manifests import readers
@@ -89,6 +90,7 @@ _OF_OTHERS = {
     ("workload.serving.volcano.sh", "ModelServing"): (("v1alpha1",), expand_model_serving),
     ("workloads.x-k8s.io", "RoleBasedGroup"): (("v1alpha2", "v1alpha1"), expand_role_based_group),
     ("workloads.x-k8s.io", "RoleBasedGroupSet"): (("v1alpha2", "v1alpha1"), expand_role_based_group_set),
+    ("slinky.slurm.net", "NodeSet"): (("v1beta1",), expand_node_set),
     ("serving.knative.dev", "Service"): (("v1",), expand_knative_service),
 }
 
@@ -182,6 +184,10 @@ NO_PLACEMENT: Final = "it has no influence on where pods fit"
 _ENVOY_PROXY = (
     "Envoy Gateway makes the pods of its proxies of it and of a Gateway: they need no accelerator, but room on "
     "ordinary nodes, by the requests and affinity in it"
+)
+# SlinkyProject/slurm-operator f2ed3fc, internal/builder (2026-11).
+_DAEMON_OF_SLURM = (
+    "Slinky makes the pods of a daemon of Slurm of it: they need no accelerator, but room on ordinary nodes"
 )
 # Node Feature Discovery, page "Customization guide" (2026-11).
 _LABELS_OF_NODES = (
@@ -319,6 +325,8 @@ IGNORED = {
         "rules of its own: give those (kubectl get pods -o yaml)",
         "ome.io",
     ),
+    **{("slinky.slurm.net", kind): _DAEMON_OF_SLURM for kind in ("Accounting", "Controller", "LoginSet", "RestApi")},
+    ("slinky.slurm.net", "Token"): NO_PLACEMENT,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
     **_groups(_OWN_REPLICAS, "autoscaling autoscaling.aibrix.ai"),
