@@ -86,21 +86,8 @@ def _pods(spec: Fields, workload: Workload) -> Expansion:
         spec.error(
             "templates", "is required", "add the templates that it runs, or the workflowTemplateRef that has them"
         )
-    flow, found = Flow(spec, workload.metadata.name), Expansion()
     claims = [(one.child("metadata").text("name"), one) for one in spec.children("volumeClaimTemplates")]
-    defaults = spec.child("templateDefaults")
-    named: dict[str, int] = {}
-    for (name, boundary), times in flow.numbers.items():
-        template = with_defaults(flow.templates[name], defaults)
-        number = min(times, flow.limit(spec))
-        if number > MOST_PODS:
-            spec.error("templates", f"more than {MOST_PODS} pods of {name}", "plan for fewer pods at a time")
-        elif any(kind in template for kind in _RUNS):
-            made = _Made(flow, name, flow.templates.get(boundary), [volume for volume, _ in claims])
-            first = named.get(name, 0)
-            named[name] = first + number
-            names = [f"{workload.metadata.name}-{_called(name)}-{index}" for index in range(first, first + number)]
-            found += made.stamped(template, workload, names)
+    found = _of_templates(spec, workload, [volume for volume, _ in claims])
     used = {volume for pod in found.pods for volume in pod.volumes}
     of_run = ((f"{workload.metadata.name}-{volume}", one) for volume, one in claims)
     created = tuple(
@@ -108,10 +95,28 @@ def _pods(spec: Fields, workload: Workload) -> Expansion:
         for name, one in of_run
         if name in used
     )
-    _note(spec, len(named), found)
     spec.ignore("parallelism", "activeDeadlineSeconds")
     spec.unread()
     return found + Expansion(volume_claims=created)
+
+
+def _of_templates(spec: Fields, workload: Workload, volumes: list[str]) -> Expansion:
+    """The pods of the templates that run; `volumes` are those that the Workflow creates claims for."""
+    flow, found = Flow(spec, workload.metadata.name), Expansion()
+    defaults = spec.child("templateDefaults")
+    numbers: dict[str, int] = {}  # by template, of pods so far
+    for (name, boundary), times in flow.numbers.items():
+        template = with_defaults(flow.templates[name], defaults)
+        number = min(times, flow.limit(spec))
+        if number > MOST_PODS:
+            spec.error("templates", f"more than {MOST_PODS} pods of {name}", "plan for fewer pods at a time")
+        elif any(kind in template for kind in _RUNS):
+            first = numbers.get(name, 0)
+            numbers[name] = first + number
+            names = [f"{workload.metadata.name}-{_called(name)}-{index}" for index in range(first, first + number)]
+            found += _Made(flow, name, flow.templates.get(boundary), volumes).stamped(template, workload, names)
+    _note(spec, len(numbers), found)
+    return found
 
 
 def _called(template: str) -> str:
