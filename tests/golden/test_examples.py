@@ -38,7 +38,7 @@ PLACED = {
 LEFT_OUT = {"block-soon", "block-too-short", "cpu-devices", "unsatisfiable"}
 PLACED |= {"image-without-driver", "inferentia", "neuronx"}
 PLACED |= {"gpudirect", "patch", "tpu-node", "tpu-generation", "tpu-hosts", "launcher", "workload-identity"}
-PLACED |= {"trainjob"}
+PLACED |= {"trainjob", "workflow"}
 
 
 def run(example: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:

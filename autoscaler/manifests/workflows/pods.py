@@ -105,6 +105,7 @@ def _of_templates(spec: Fields, workload: Workload, volumes: list[str]) -> Expan
     flow, found = Flow(spec, workload.metadata.name), Expansion()
     defaults = spec.child("templateDefaults")
     numbers: dict[str, int] = {}  # by template, of pods so far
+    asking: list[str] = []  # the template of each pod that asks for devices
     for (name, boundary), times in flow.numbers.items():
         template = with_defaults(flow.templates[name], defaults)
         number = min(times, flow.limit(spec))
@@ -114,8 +115,10 @@ def _of_templates(spec: Fields, workload: Workload, volumes: list[str]) -> Expan
             first = numbers.get(name, 0)
             numbers[name] = first + number
             names = [f"{workload.metadata.name}-{_called(name)}-{index}" for index in range(first, first + number)]
-            found += _Made(flow, name, flow.templates.get(boundary), volumes).stamped(template, workload, names)
-    _note(spec, len(numbers), found)
+            made = _Made(flow, name, flow.templates.get(boundary), volumes).stamped(template, workload, names)
+            asking += [name] * sum(pod.asks_for_devices for pod in made.pods)
+            found += made
+    _note(spec, asking)
     return found
 
 
@@ -124,14 +127,18 @@ def _called(template: str) -> str:
     return template.rpartition("/")[2].lower().replace("_", "-").replace(".", "-").strip("-") or "main"
 
 
-def _note(spec: Fields, templates: int, found: Expansion) -> None:
+def _note(spec: Fields, asking: list[str]) -> None:
     """Which pods run at the same time is known for steps of one group only."""
-    if templates < 2 or not any(pod.asks_for_devices for pod in found.pods):
+    templates = len(set(asking))
+    if templates < 2:
         return
     limit = Flow.limit(spec)
-    most = f", and at most {limit} of them run at a time" if limit < len(found.pods) else ""
-    message = f"the pods of its {templates} templates are planned beside each other: which run at once is not known"
-    spec.warn("templates", message + most, _OF_RUN)
+    most = f", and at most {limit} of them run at a time" if limit < len(asking) else ""
+    message = (
+        f"the pods of its {templates} templates that ask for devices are planned beside each other: which run at once "
+        f"is not known{most}"
+    )
+    spec.warn("templates", message, _OF_RUN)
 
 
 def with_defaults(template: Fields, defaults: Fields) -> Fields:

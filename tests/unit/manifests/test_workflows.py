@@ -107,12 +107,12 @@ def test_a_template_that_calls_itself_is_counted_once() -> None:
 
 
 def test_which_templates_run_at_once_is_said_to_be_unknown() -> None:
-    main = {"name": "main", "steps": [[{"name": "a", "template": "prepare"}], [step("b")]], "parallelism": 1}
-    found = loaded(workflow(main, template("prepare"), template("train"), parallelism=1))
-    assert (
-        "the pods of its 2 templates are planned beside each other: which run at once is not known, and at most 1 "
-        in (messages(found)[0])
-    )
+    main = {"name": "main", "steps": [[{"name": "a", "template": "prepare"}], [step("b")]]}
+    (problem,) = messages(loaded(workflow(main, template("prepare"), template("train"), parallelism=1)))
+    said = "the pods of its 2 templates that ask for devices are planned beside each other: which run at once is not "
+    assert f"{said}known, and at most 1 of them run at a time" in problem
+    without = {"name": "prepare", "container": {"image": "i"}}
+    assert messages(loaded(workflow(main, without, template("train")))) == []
 
 
 def test_a_template_has_the_scheduling_of_its_caller_or_of_the_workflow() -> None:
