@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from autoscaler.kube.fields import Fields
 from autoscaler.lint.pods.other_cards import card_of_machine
 from instance_catalog.diagnostic import Path, path_text
 
@@ -47,6 +48,15 @@ def machines(value: object) -> str:
             azure = " of Azure" if name.lower().startswith(_AZURE) else ""
             return f"; KAITO gets it {number if type(number) is int else 1} × {name}{azure}{gpu}"
     return ""
+
+
+def of_runtime(value: object) -> str:
+    """An addition to a message: what says which devices the pods of an InferenceService of OME ask for
+    (pkg/apis/ome/v1beta1 of sgl-project/ome 17b77ed)."""
+    runtime = Fields(Fields(value).child("spec").raw("runtime")).raw("name")
+    if not isinstance(runtime, str) or not runtime:
+        return ""
+    return f"; what its pods ask for is in engineConfig and decoderConfig of ClusterServingRuntime {runtime}"
 
 
 def _named(name: str, value: object, path: Path = ()) -> Iterator[Path]:

@@ -53,6 +53,14 @@ def test_the_machines_of_kaito_are_named(machine: str, more: dict[str, int], sai
     assert "KAITO" not in messages(loaded(json.dumps(without)))[0]
 
 
+@pytest.mark.parametrize("runtime", ["srt-model", None, 3])
+def test_the_runtime_of_an_inference_service_of_ome_is_named(runtime: object) -> None:
+    value = {"apiVersion": "ome.io/v1beta1", "kind": "InferenceService", "metadata": {"name": "s"}}
+    (problem,) = messages(loaded(json.dumps({**value, "spec": {"runtime": {"name": runtime}, "engine": {}}})))
+    said = "what its pods ask for is in engineConfig and decoderConfig of ClusterServingRuntime srt-model"
+    assert (said in problem) is (runtime == "srt-model")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
