@@ -67,6 +67,9 @@ def _group(spec: Fields, workload: Workload, annotations: Mapping[str, str]) -> 
         spec.error("roles", "is required", "add the roles of the group")
     for role in spec.children("roles"):
         found += _role(role, templates, workload)
+        if len(found.pods) > MOST_PODS:
+            spec.error("roles", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            return Expansion()
     policy = spec.child("podGroupPolicy")
     gang = annotations.get(_GANG) == "true" or any(name in policy for name in ("kubeScheduling", "volcanoScheduling"))
     if gang and found.pods:

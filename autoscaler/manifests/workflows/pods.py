@@ -109,9 +109,10 @@ def _of_templates(spec: Fields, workload: Workload, volumes: list[str]) -> Expan
     for (name, boundary), times in flow.numbers.items():
         template = with_defaults(flow.templates[name], defaults)
         number = min(times, flow.limit(spec))
-        if number > MOST_PODS:
-            spec.error("templates", f"more than {MOST_PODS} pods of {name}", "plan for fewer pods at a time")
-        elif any(kind in template for kind in _RUNS):
+        if number + len(found.pods) > MOST_PODS:
+            spec.error("templates", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            return Expansion()
+        if any(kind in template for kind in _RUNS):
             first = numbers.get(name, 0)
             numbers[name] = first + number
             names = [f"{workload.metadata.name}-{_called(name)}-{index}" for index in range(first, first + number)]
@@ -203,7 +204,7 @@ class _Made:
         """Those of the Workflow that a container mounts, and its own."""
         spec, own = self._flow.spec, list(template.children("volumes"))
         mounted = {
-            mount.get("name")
+            str(mount.get("name"))
             for one in containers
             if isinstance(one, dict)
             for mount in _list(one.get("volumeMounts"))

@@ -28,6 +28,7 @@ _ARGO: Final = "argoproj.io/"
 _TEMPLATES: Final = ("WorkflowTemplate", "ClusterWorkflowTemplate")
 _RUN: Final = ("Workflow", "CronWorkflow")
 _CREATING: Final = ("create", "apply")
+_CREATED: Final = 300  # fields that an object counts for, so that all Workflows together create 10,000 at most
 _ENDED: Final = ("Succeeded", "Failed", "Error")
 
 
@@ -46,11 +47,13 @@ def with_workflow_templates(read: Sequence[_Read]) -> list[_Read]:
                 continue
             try:
                 found.append(made := _completed(one, templates, named))
+                found += _created(made)
             except BudgetSpentError:
                 step = "plan for fewer at a time, or give the pods of the runs (kubectl get pods -o yaml)"
-                message = f"more than {MOST_MERGED:,} fields to copy from the templates that it and others name"
+                message = (
+                    f"more than {MOST_MERGED:,} fields in templates that it and others name, and in what they create"
+                )
                 return [one.located(Diagnostic(message, step))]
-            found += _created(made)
     return [one for one in found if not (isinstance(one, Document) and _kind(one) in _TEMPLATES and _key(one) in named)]
 
 
@@ -208,6 +211,7 @@ def _each(value: Any, one: Document, number: int) -> Iterator[Any]:
         yield {**value, "metadata": metadata}
         return
     for index in range(number):
+        pay(_CREATED)
         yield {**value, "metadata": {**metadata, "name": f"{prefix}{index}"}}
 
 

@@ -105,6 +105,11 @@ def test_a_set_has_groups() -> None:
     assert gpus(loaded(json.dumps(old))) == {"g-0-r-0": "1"}
 
 
+def test_roles_together_have_a_limit() -> None:
+    found = group(*(role(name, replicas=6000, template=template()) for name in ("a", "b")))
+    assert "spec.roles: more than 10000 pods" in messages(found)[0]
+
+
 def test_what_is_not_followed_is_said() -> None:
     found = group(role(template=template(), engineRuntimes=[{"profileName": "p"}]))
     assert "adds containers of a ClusterEngineRuntimeProfile" in messages(found)[0]

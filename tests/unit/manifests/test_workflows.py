@@ -157,6 +157,42 @@ def test_volumes_of_the_workflow_are_those_of_pods_that_mount_them() -> None:
     assert "default/w-work" in found.snapshot.volume_claims
 
 
+@pytest.mark.parametrize("name", [[], {}, 1, None])
+def test_a_mount_whose_name_is_no_text_is_no_crash(name: object) -> None:
+    assert (
+        len(loaded(workflow({"name": "main", "container": container(1, volumeMounts=[{"name": name}])})).snapshot.pods)
+        == 1
+    )
+
+
+@pytest.mark.parametrize("creates", [False, True])
+def test_too_many_pods_are_an_error(*, creates: bool) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}, "spec": {"containers": []}}
+    made = {"name": "train", "resource": {"action": "create", "manifest": json.dumps(pod)}}
+    main = {"name": "main", "steps": [[step("a", withSequence={"count": 10_001})]]}
+    (problem,) = messages(loaded(workflow(main, made if creates else template("train"))))
+    assert ("3,000,000 fields in templates" if creates else "spec.templates: more than 10000 pods") in problem
+
+
+def test_long_chains_and_many_callers_take_no_long_time() -> None:
+    chain = [{"name": f"t{index}", "steps": [[{"name": "n", "template": f"t{index + 1}"}]]} for index in range(3000)]
+    assert pods(loaded(workflow(*chain, template("t3000"), entrypoint="t0"))) == ["w-t3000-0"]
+    inputs = {"inputs": {"parameters": [{"name": "g"}]}}
+    given = {"arguments": {"parameters": [{"name": "g", "value": "{{inputs.parameters.g}}"}]}}
+    layers = [
+        {
+            "name": f"t{layer}",
+            **inputs,
+            "steps": [[{"name": f"n{n}", "template": f"t{layer + 1}", **given}] for n in range(9)],
+        }
+        for layer in range(60)
+    ]
+    arguments = {"parameters": [{"name": "g", "value": 1}]}
+    last = template("t60", "{{inputs.parameters.g}}", **inputs)
+    found = loaded(workflow(*layers, last, entrypoint="t0", arguments=arguments))
+    assert "decides where its pods run" in messages(found)[0]  # deeper than arguments are followed
+
+
 @pytest.mark.parametrize(
     ("arguments", "called_with", "expected"),
     [

@@ -78,6 +78,9 @@ def _role_set(spec: Fields, workload: Workload, name: str) -> Expansion:
     found = Expansion()
     for role in spec.children("roles"):
         found += _role(role, workload, name)
+        if len(found.pods) > MOST_PODS:
+            spec.error("roles", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            return Expansion()
     found = _together(spec, found, workload, name)
     spec.unread()
     return found

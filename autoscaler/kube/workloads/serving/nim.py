@@ -47,6 +47,9 @@ def expand_nim_pipeline(fields: Fields, workload: Workload) -> Expansion:
         metadata = replace(workload.metadata, name=entry.required("name"))
         if entry.flag("enabled"):
             found += _service(entry.child("spec"), replace(workload, metadata=metadata))
+        if len(found.pods) > MOST_PODS:
+            spec.error("services", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            return Expansion()
         entry.unread()
     spec.unread()
     return found

@@ -74,6 +74,11 @@ def test_roles_are_required() -> None:
     assert "spec.roles: is required" in messages(loaded(text("RoleSet")))[0]
 
 
+def test_roles_together_have_a_limit() -> None:
+    roles = [role(name, replicas=6000) for name in ("a", "b")]
+    assert any("spec.roles: more than 10000 pods" in one for one in messages(loaded(text("RoleSet", roles=roles))))
+
+
 def test_a_pod_set_is_its_pods() -> None:
     assert names(loaded(text("PodSet", podGroupSize=2, template=TEMPLATE))) == ["s-0", "s-1"]
 

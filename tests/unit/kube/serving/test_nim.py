@@ -133,6 +133,14 @@ def test_a_cache_that_is_not_given_is_asked_for_by_its_claim() -> None:
     assert "there is no PersistentVolumeClaim 'c-pvc' in the files" in problem
 
 
+def test_services_together_have_a_limit() -> None:
+    many = {**SERVICE, "resources": {"limits": {GPU: 1}}, "replicas": 6000}
+    services = [{"name": name, "enabled": True, "spec": many} for name in ("a", "b")]
+    assert (
+        "spec.services: more than 10000 pods" in messages(loaded(text("NIMPipeline", "p", {"services": services})))[0]
+    )
+
+
 def test_a_pipeline_is_its_enabled_services() -> None:
     one = {**SERVICE, "resources": {"limits": {GPU: 1}}}
     services = [
