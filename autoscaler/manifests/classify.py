@@ -13,7 +13,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import RENDER_OVERLAY, UNREPLACED, Problems, left_by_template, render_command
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.foreign.asked import asking, machines, of_runtime
+from autoscaler.manifests.foreign.asked import asking, machines, of_profile, of_runtime
 from autoscaler.manifests.foreign.files import other_file
 from autoscaler.manifests.held import warn_of_manifests
 from autoscaler.manifests.kinds import KINDS, MAKES_PODS, NO_PLACEMENT, Kind, kind_of, reason_to_ignore
@@ -41,8 +41,8 @@ _KSERVE: Final = (
     "it is of KFServing, which ended: KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor "
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
-_KAITO: Final = "kaito.sh"
-_OME: Final = "ome.io"
+# What else the objects of a group say about their pods.
+_MORE: Final = {"kaito.sh": machines, "kubeai.org": of_profile, "ome.io": of_runtime}
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
 A_DEPLOYMENT: Final = " or, before it runs, a Deployment whose pods ask for the same"
 _MADE: Final = f"give what its controller makes (kubectl get pods -o yaml){A_DEPLOYMENT}"
@@ -203,8 +203,8 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             get = f"add it (`kubectl get {shlex.quote(runtime.lower())} {shlex.quote(called)} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         message = f"{name} of {version} makes pods by rules of its own, which Foreslice does not know"
-        more = machines(value) if group == _KAITO else of_runtime(value) if group == _OME else ""
-        return ("kind",), message + asking(value) + more, step
+        more = _MORE.get(group)
+        return ("kind",), message + asking(value) + (more(value) if more else ""), step
     if group in _GROUPS:
         for kind in KINDS:
             if kind.name == name:

@@ -59,6 +59,16 @@ def of_runtime(value: object) -> str:
     return f"; what its pods ask for is in engineConfig and decoderConfig of ClusterServingRuntime {runtime}"
 
 
+def of_profile(value: object) -> str:
+    """An addition to a message: what says which devices the pods of a Model of KubeAI ask for (charts/kubeai,
+    values.yaml, of substratusai/kubeai 2f32ef4)."""
+    profile = Fields(value).child("spec").raw("resourceProfile")
+    if not isinstance(profile, str) or not profile:
+        return ""
+    name, _, number = profile.partition(":")
+    return f"; each pod asks for {number or 1} × what resourceProfiles.{name} of KubeAI's Helm values says"
+
+
 def _named(name: str, value: object, path: Path = ()) -> Iterator[Path]:
     """The paths of the fields of this name that are not empty."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -53,6 +53,17 @@ def test_the_machines_of_kaito_are_named(machine: str, more: dict[str, int], sai
     assert "KAITO" not in messages(loaded(json.dumps(without)))[0]
 
 
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [("nvidia-gpu-l4:2", "2 × what resourceProfiles.nvidia-gpu-l4 of"), ("cpu", "1 × "), (None, "")],
+)
+def test_the_profile_of_a_model_of_kubeai_is_named(profile: str | None, said: str) -> None:
+    value = {"apiVersion": "kubeai.org/v1", "kind": "Model", "metadata": {"name": "m"}}
+    spec = {"url": "hf://x", **({"resourceProfile": profile} if profile else {})}
+    (problem,) = messages(loaded(json.dumps({**value, "spec": spec})))
+    assert (f"; each pod asks for {said}" in problem) is bool(said)
+
+
 @pytest.mark.parametrize("runtime", ["srt-model", None, 3])
 def test_the_runtime_of_an_inference_service_of_ome_is_named(runtime: object) -> None:
     value = {"apiVersion": "ome.io/v1beta1", "kind": "InferenceService", "metadata": {"name": "s"}}
