@@ -15,7 +15,7 @@ from autoscaler.lint.other_systems import device_advice
 from autoscaler.manifests.classify import A_DEPLOYMENT
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.foreign.asked import devices_in
-from autoscaler.manifests.kinds import MAKES_PODS
+from autoscaler.manifests.kinds import MAKES_PODS, kind_of
 from autoscaler.manifests.load import Loaded
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Subject
@@ -38,7 +38,7 @@ def beside_errors(loaded: Loaded, catalog: Catalog) -> Iterator[Diagnostic]:
 
     Nothing where an object has errors that might be a node or a DeviceClass with the devices.
     """
-    of_pods = {one.name for one in loaded.documents if any(pods_in(Fields(one.value)))}
+    of_pods = {one.name for one in loaded.documents if _expands(one) or any(pods_in(Fields(one.value)))}
     asked = {one.name: tuple(_pods_of(one)) for one in loaded.refused if one.name not in of_pods}
     of_pods |= {one.name for one in loaded.refused if asked.get(one.name) or _makes_pods(one)}
     if any(problem.subject not in of_pods for problem in loaded.errors):
@@ -61,6 +61,13 @@ def without_deployments(loaded: Loaded, told: Iterable[Diagnostic]) -> Iterator[
             continue
         rest = any(name not in said[one.subject] for name in asked.get(one.subject, ()))
         yield replace(one, next_step=one.next_step.replace(A_DEPLOYMENT, _OF_THE_REST if rest else ""))
+
+
+def _expands(document: Document) -> bool:
+    """True if the object is read as pods, which may stand anywhere in it."""
+    version, name = header(document.value)
+    kind = kind_of(version.rpartition("/")[0], name)
+    return kind is not None and kind.expands
 
 
 def _makes_pods(document: Document) -> bool:

@@ -30,10 +30,15 @@ def test_a_pod_that_asks_for_a_part_of_a_gpu_learns_what_else_keeps_it_from_node
     assert "smallest change then: (1) create a CapacityPool" in said
 
 
+UNKNOWN = """apiVersion: inference.llmaz.io/v1alpha1
+kind: Playground
+metadata: {name: m, namespace: dev}
+spec: {parts: [{resources: {limits: {RESOURCE: 4}}}, {resources: {limits: {RESOURCE: 4}}}]}
+"""
 BOOSTER = """apiVersion: workload.serving.volcano.sh/v1alpha1
 kind: ModelBooster
 metadata: {name: m, namespace: dev}
-spec: {backend: {workers: [{resources: {limits: {RESOURCE: 4}}}, {resources: {limits: {RESOURCE: 4}}}]}}
+spec: {backend: {name: b, type: vLLM, replicas: x, workers: [{replicas: 1, resources: {limits: {RESOURCE: 4}}}]}}
 """
 OLD = """apiVersion: apps/v1beta1
 kind: StatefulSet
@@ -49,13 +54,14 @@ spec:
     ("text", "resource", "told"),
     [
         (
-            BOOSTER,
+            UNKNOWN,
             "huawei.com/ascend-1980",
-            "ModelBooster dev/m: asks for huawei.com/ascend-1980, and no instance type",
+            "Playground dev/m: asks for huawei.com/ascend-1980, and no instance type",
         ),
-        (BOOSTER, "vke.volcengine.com/rdma", "ModelBooster dev/m: asks for vke.volcengine.com/rdma, which only nodes"),
-        (BOOSTER, "google.com/tpu", "ModelBooster dev/m: asks for google.com/tpu, which device plugins hand out"),
-        (BOOSTER, "nvidia.com/gpu", ""),
+        (UNKNOWN, "vke.volcengine.com/rdma", "Playground dev/m: asks for vke.volcengine.com/rdma, which only nodes"),
+        (UNKNOWN, "google.com/tpu", "Playground dev/m: asks for google.com/tpu, which device plugins hand out"),
+        (UNKNOWN, "nvidia.com/gpu", ""),
+        (BOOSTER, "huawei.com/ascend-1980", "asks for huawei.com/ascend-1980, and no instance type in the catalog has"),
         (OLD, "aliyun.com/gpu-mem", "StatefulSet s: asks for aliyun.com/gpu-mem, with which Alibaba Cloud's gpushare"),
         (OLD, "nvidia.com/gpu", ""),
     ],
@@ -64,7 +70,7 @@ def test_devices_of_refused_objects_are_told(tmp_path: Path, text: str, resource
     error = str(planned(tmp_path, text.replace("RESOURCE", resource)).exception)
     assert ("warning: " in error) is bool(told)
     assert told in error
-    assert ("a Deployment whose pods ask for the same" in error) is (text == BOOSTER and not told)
+    assert ("a Deployment whose pods ask for the same" in error) is (text == UNKNOWN and not told)
 
 
 def test_pods_with_placeholders_learn_that_they_need_a_pool_of_another_scope(tmp_path: Path) -> None:
