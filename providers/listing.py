@@ -99,12 +99,12 @@ def fetch(
     clock: Clock,
     *,
     progress: Progress | None = None,
-    told: Callable[[str, Progress], None] = lambda step, progress: None,
+    on_page: Callable[[str, Progress], None] = lambda step, progress: None,
 ) -> Progress:
-    """All pages of all steps, after those that `progress` has. `told` is called with every page, to show or save it.
+    """All pages of all steps, after those that `progress` has. `on_page` is called with every page, to show or save it.
 
     Calls are spaced; throttled ones and those without an answer are repeated some times, with growing pauses. Raises
-    the ProviderError that does not end in that time; the last Progress passed to `told` can be continued.
+    the ProviderError that does not end in that time; the last Progress passed to `on_page` can be continued.
     """
     now = clock.now()
     if progress is None or not progress.continues(listing, now):
@@ -113,7 +113,7 @@ def fetch(
         while step not in progress.done:
             page = _page(listing, clock, step, progress)
             progress = progress.with_page(step, page)
-            told(step, progress)
+            on_page(step, progress)
             clock.wait(_SECONDS_BETWEEN_CALLS)
     return progress
 

@@ -53,7 +53,7 @@ class ChangeKind(Enum):
     SELECT_HOLDING = "SelectHolding"  # label: of GPUs that hold a model; weights; gpus, have: that do not
     REQUIRE_MEMORY = "RequireMemory"  # label, accelerators, memory: GPUs with as much
     NEAREST_MODEL = "NearestModel"  # as RewriteLabel, with accelerators that the label does not name
-    ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: what the catalog is told
+    ENLARGE_DISK = "EnlargeDisk"  # instance_type, disk, setting, allocatable: the correction of the catalog
     # requests: of each resource what is asked for, and what instead; small: by little; instance_type, estimated: of
     # which resource nobody has measured how much the machine has for pods
     LOWER_REQUEST = "LowerRequest"

@@ -59,7 +59,7 @@ def cheaper_if_measured(
     short = {found.instance_type: found for found in _short(plan, snapshot, catalog, policy)}
     if not short:
         return None
-    found = cheaper(plan, snapshot, _told(catalog, short), policy, now)
+    found = cheaper(plan, snapshot, _corrected(catalog, short), policy, now)
     if found is None:
         return None
     cost, counts = found
@@ -90,14 +90,14 @@ def _guessed(known: InstanceType) -> bool:
     return MEMORY not in known.allocatable and fact is not None and fact.guess
 
 
-def _told(catalog: Catalog, short: dict[str, Measured]) -> Catalog:
+def _corrected(catalog: Catalog, short: dict[str, Measured]) -> Catalog:
     """The catalog as `foreslice catalog set` would leave it."""
-    told = {}
+    corrected = {}
     for name, found in short.items():
         known = catalog.types[name]
-        told[name] = replace(known, allocatable=known.allocatable.with_items({MEMORY: found.needed}))
+        corrected[name] = replace(known, allocatable=known.allocatable.with_items({MEMORY: found.needed}))
     digest = f"{catalog.digest}/{'/'.join(f'{name}={found.needed}' for name, found in sorted(short.items()))}"
-    return replace(catalog, types=catalog.types.with_items(told), digest=digest)
+    return replace(catalog, types=catalog.types.with_items(corrected), digest=digest)
 
 
 @dataclass(frozen=True, slots=True)

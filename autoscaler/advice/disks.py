@@ -134,6 +134,6 @@ def _left_by(instance_type: InstanceType, steps: int) -> int:
 def _knowing(catalog: Catalog, name: str, amount: Quantity) -> Catalog:
     """The catalog as `foreslice catalog set` would leave it."""
     known = catalog.types[name]
-    told = replace(known, allocatable=known.allocatable.with_items({EPHEMERAL_STORAGE: amount}))
+    corrected = replace(known, allocatable=known.allocatable.with_items({EPHEMERAL_STORAGE: amount}))
     digest = f"{catalog.digest}/{name}/{amount}"
-    return replace(catalog, types=catalog.types.with_items({name: told}), digest=digest)
+    return replace(catalog, types=catalog.types.with_items({name: corrected}), digest=digest)

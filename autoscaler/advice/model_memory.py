@@ -131,7 +131,7 @@ def too_small(
     for found in _too_small(placed):
         holding = {one.pod.key: _holding(one, catalog) for one in found}
         tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
-        yield _told(found, _tried(holding, snapshot, catalog, policy, now) if tried else None, ())
+        yield _finding(found, _tried(holding, snapshot, catalog, policy, now) if tried else None, ())
 
 
 def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> Iterator[TooSmall | TooOld]:
@@ -141,7 +141,7 @@ def unfit(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalog) -> I
     placed = [one for one in placed_models(plan, snapshot, catalog) if one.pod.key in pods]
     for found in _too_small(placed):
         holding = [set(_holding(one, catalog)) for one in found]
-        yield _told(found, None, tuple(_cheapest_first(set.intersection(*holding), found[0].own, catalog)))
+        yield _finding(found, None, tuple(_cheapest_first(set.intersection(*holding), found[0].own, catalog)))
     if old := too_old(placed, catalog):
         yield old
 
@@ -182,7 +182,7 @@ def _cheapest_first(keys: Set[str], gpus: int, catalog: Catalog) -> list[tuple[s
     )
 
 
-def _told(
+def _finding(
     found: Sequence[Placed], instead: Holding | None, accelerators: tuple[tuple[str, Decimal | None], ...]
 ) -> TooSmall:
     first = found[0]

@@ -73,8 +73,8 @@ def selected_kinds(pod: Pod) -> frozenset[CapacityType]:
 
 def kind_keys(pod: Pod, kind: CapacityType) -> frozenset[str]:
     """The keys of the labels by which the pod requires the capacity type and no other."""
-    told = [capacity_type_facts(kind), *(capacity_labels(cloud, kind) for cloud in cloud_facts())]
-    found = {key: value for labels in told for key, value in labels.items()}
+    known = [capacity_type_facts(kind), *(capacity_labels(cloud, kind) for cloud in cloud_facts())]
+    found = {key: value for labels in known for key, value in labels.items()}
     return frozenset(key for key, value in found.items() if (value,) in pod.required_values({key}))
 
 

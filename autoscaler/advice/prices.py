@@ -67,12 +67,12 @@ def _names_places(pool: CapacityPool) -> bool:
 def _costing(known: InstanceType, region: str, kind: CapacityType) -> Change:
     """`price` is the field as `foreslice catalog set` names it: beside a list price it needs no place. `sold_as` says
     how the machine is bought, where that is not on demand."""
-    told = () if kind is CapacityType.ON_DEMAND else (kind.value,)
+    kinds = () if kind is CapacityType.ON_DEMAND else (kind.value,)
     place = region or ("" if known.price else "REGION")
-    field = ".".join(("price", *filter(None, (place,)), *told))
+    field = ".".join(("price", *filter(None, (place,)), *kinds))
     plan_with = "--catalog DIR --region REGION" if place == "REGION" else "--catalog DIR"
     detail = {"instance_type": known.name, "price": field, "plan_with": plan_with} | (
-        {"sold_as": f"{kind.value} in {region}" if region else kind.value, "cloud": known.cloud} if told else {}
+        {"sold_as": f"{kind.value} in {region}" if region else kind.value, "cloud": known.cloud} if kinds else {}
     )
     found = Change.of(ChangeKind.SET_PRICE, "", unchanged, **detail)
     return replace(found, catalog=partial(_priced, name=known.name, region=region, kind=kind))
@@ -83,12 +83,12 @@ def _size(instance_type: InstanceType) -> tuple[int, int, str]:
 
 
 def _priced(catalog: Catalog, name: str, region: str, kind: CapacityType) -> Catalog:
-    known, told = catalog.types[name], {kind: _STAND_IN}
+    known, price = catalog.types[name], {kind: _STAND_IN}
     if region:
-        there = known.zone_prices.get(region, FrozenMap()).with_items(told)
+        there = known.zone_prices.get(region, FrozenMap()).with_items(price)
         changed = replace(known, zone_prices=known.zone_prices.with_items({region: there}))
     else:
-        changed = replace(known, prices=known.prices.with_items(told))
+        changed = replace(known, prices=known.prices.with_items(price))
     digest = f"{catalog.digest}/{name}/{region}/{kind}/priced"
     return replace(catalog, types=catalog.types.with_items({name: changed}), digest=digest)
 

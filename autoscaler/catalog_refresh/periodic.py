@@ -41,7 +41,7 @@ class SyncOutcome:
 class PeriodicSync:
     """Reads every listing in turn and writes the result into `directory`.
 
-    `layers` are what the catalog is made of now, `changed` is called when the directory has changed, `told`
+    `layers` are what the catalog is made of now, `changed` is called when the directory has changed, `on_outcome`
     after every listing.
     """
 
@@ -53,14 +53,14 @@ class PeriodicSync:
         directory: Path,
         layers: Callable[[], Sequence[Layer]],
         changed: Callable[[], None],
-        told: Callable[[SyncOutcome], None],
+        on_outcome: Callable[[SyncOutcome], None],
     ) -> None:
         self._listings = listings
         self._clock = clock
         self._directory = directory
         self._layers = layers
         self._changed = changed
-        self._told = told
+        self._on_outcome = on_outcome
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -83,11 +83,11 @@ class PeriodicSync:
                     found.write()
             except (ProviderError, BadInputError) as error:
                 _LOG.warning("catalog_not_synced", cloud=listing.cloud, error=str(error), next_step=error.next_step)
-                self._told(SyncOutcome(listing.cloud, listing.scope, "failed"))
+                self._on_outcome(SyncOutcome(listing.cloud, listing.scope, "failed"))
                 continue
-            self._tell(listing, found)
+            self._report(listing, found)
 
-    def _tell(self, listing: Listing, found: Synced) -> None:
+    def _report(self, listing: Listing, found: Synced) -> None:
         where = {"cloud": listing.cloud, "scope": listing.scope}
         for note in found.merged.notes:
             _LOG.info("catalog_sync_note", **where, note=note)
@@ -108,6 +108,6 @@ class PeriodicSync:
             no_longer_listed=found.merged.gone,
         )
         outcome = "changed" if found.changed else "unchanged"
-        self._told(SyncOutcome(listing.cloud, listing.scope, outcome, len(found.merged.conflicts)))
+        self._on_outcome(SyncOutcome(listing.cloud, listing.scope, outcome, len(found.merged.conflicts)))
         if found.changed:
             self._changed()

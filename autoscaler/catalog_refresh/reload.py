@@ -34,7 +34,7 @@ class ReloadingCatalog:
         self._synced = synced
         self._clock = clock
         self._shipped = shipped_layers()
-        self._told: tuple[RefusedLayer, ...] = ()
+        self._logged: tuple[RefusedLayer, ...] = ()
         self._effective = self._read(None)
 
     @property
@@ -69,10 +69,10 @@ class ReloadingCatalog:
         found = effective_catalog((*self._shipped, *files), now=self._clock.now(), before=before)
         # Once for each defect: a file may stay broken for days.
         for refused in found.refused:
-            if refused not in self._told:
+            if refused not in self._logged:
                 problems = [str(problem) for problem in refused.problems]
                 _LOG.warning(
                     "catalog_file_refused", file=refused.layer, last_good_counts=refused.kept, problems=problems
                 )
-        self._told = found.refused
+        self._logged = found.refused
         return found

@@ -55,12 +55,12 @@ def synced(
     directory: Path,
     layers: Iterable[Layer],
     accept_removals: bool = False,
-    told: Callable[[str, Progress], None] = lambda step, progress: None,
+    on_page: Callable[[str, Progress], None] = lambda step, progress: None,
 ) -> Synced:
     """Read the whole listing and merge it with `layers`, what the catalog is made of; the result is for `directory`.
 
     What was read is kept in a hidden state file of the directory until the end, so that an interrupted sync continues
-    from there; a listing that is not believed is read anew the next time. `told` is called after every page. Raises
+    from there; a listing that is not believed is read anew the next time. `on_page` is called after every page. Raises
     ProviderErrors, and BadInputError for files or a listing that cannot be used.
     """
     path = directory / f"synced-{listing.cloud}-{listing.scope}.yaml"
@@ -68,7 +68,7 @@ def synced(
     others = [layer for layer in layers if layer.name != str(path)]
     state = directory / f".{path.stem}.json"
 
-    progress = _read_whole(listing, clock, state, told)
+    progress = _read_whole(listing, clock, state, on_page)
     found = listing.interpreted(progress.rows, date=clock.now().date().isoformat())
     if not found.types:
         state.unlink(missing_ok=True)
@@ -93,16 +93,16 @@ def synced(
     return Synced(path, text, replace(merged, conflicts=conflicts), before, after)
 
 
-def _read_whole(listing: Listing, clock: Clock, state: Path, told: Callable[[str, Progress], None]) -> Progress:
+def _read_whole(listing: Listing, clock: Clock, state: Path, on_page: Callable[[str, Progress], None]) -> Progress:
     """Every page of the listing, from the one on at which an interrupted sync stopped."""
 
     def page_read(step: str, progress: Progress) -> None:
         _keep(state, progress)
-        told(step, progress)
+        on_page(step, progress)
 
     resumed = _resumed(state)
     try:
-        return fetch(listing, clock, progress=resumed, told=page_read)
+        return fetch(listing, clock, progress=resumed, on_page=page_read)
     except (RefusedError, GoneError, UnclassifiedError) as error:
         # The cloud may no longer know the page from which a resumed listing continues.
         if resumed is not None and not isinstance(error, PermissionDeniedError):

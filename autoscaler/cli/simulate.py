@@ -143,13 +143,13 @@ def simulate(
     study = _study(workload, paths, columns, models, catalog)
     study = _changed(study, boot, first, checkpoint)
     if known_durations:
-        study = replace(study, tasks=tuple(replace(task, told=True) for task in study.tasks))
+        study = replace(study, tasks=tuple(replace(task, says_duration=True) for task in study.tasks))
     prepared = prepare(study, catalog, skip=skip_unplaceable)
     for line in prepared.left_out:
         click.echo(f"left out: {line}", err=True)
     progress = _Progress()
     width = processes or os.cpu_count() or 1
-    outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=progress.say)
+    outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, on_progress=progress.say)
     progress.end()
     _print(study.name, outcomes, Gap.of(prepared.at_least, outcomes), output, html)
     if any(outcome.never_started for outcome in outcomes):

@@ -74,7 +74,7 @@ class Election:
         except Exception as error:  # noqa: BLE001  # a candidate whose thread ends is never elected again
             # It may have been written all the same, so the next attempt looks first.
             self._certain = False
-            self._tell(error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}")
+            self._log_once(error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}")
         else:
             self._trouble = ""
         return self.leads()
@@ -90,7 +90,7 @@ class Election:
         except ApiError as error:
             _LOG.warning("lease_not_released", lease=self._name, error=error.message)
 
-    def _tell(self, trouble: str) -> None:
+    def _log_once(self, trouble: str) -> None:
         """Once, and not every other second for as long as a right is missing."""
         if trouble != self._trouble:
             self._trouble = trouble

@@ -153,7 +153,7 @@ class _Parts:
             directory=self._synced,
             layers=lambda: self._catalog.layers,
             changed=lambda: self._tasks.mark_due(Task.CATALOG),
-            told=self._recorder.catalog_synced,
+            on_outcome=self._recorder.catalog_synced,
         )
 
     @cached_property

@@ -62,7 +62,7 @@ def gcp_trial(
     *,
     instance_type: str,
     resize_requests: bool = False,
-    told: Callable[[Outcome], None],
+    on_outcome: Callable[[Outcome], None],
 ) -> Trial:
     """A trial in a group of a GCPNodeTemplate that starts such machines. Raises ProviderErrors."""
     gcp, clock = Gcp(settings.project), surroundings.clock
@@ -78,7 +78,7 @@ def gcp_trial(
     # Only this group: another one of the template may start the same.
     pools, alone = ((chosen.pool,), ()) if chosen.pool else ((), (chosen.ref,))
     only = replace(found, node_pools=pools, groups=alone)
-    return Trial(launcher, only, chosen, price.usd_per_hour if price else None, told, queued=resize_requests)
+    return Trial(launcher, only, chosen, price.usd_per_hour if price else None, on_outcome, queued=resize_requests)
 
 
 def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advice:

@@ -138,12 +138,12 @@ def _refuse_odd(options: Sequence[Json]) -> None:
 
 
 class Expander:
-    """The call. `launchable` is that of the last reconcile, None before the first; `told` is called with the reason for
+    """The call. `launchable` is that of the last reconcile, None before the first; `on_choice` gets the reason for
     which an option won."""
 
-    def __init__(self, launchable: Callable[[], Launchable | None], told: Callable[[str], None]) -> None:
+    def __init__(self, launchable: Callable[[], Launchable | None], on_choice: Callable[[str], None]) -> None:
         self._launchable = launchable
-        self._told = told
+        self._on_choice = on_choice
 
     def call(self, method: str, asked: Json) -> Json:
         """BestOptions."""
@@ -153,7 +153,7 @@ class Expander:
         launchable = self._launchable()
         ids = tuple(option.get("nodeGroupId", "") for option in options)
         choice = Choice(ids, "unknown") if launchable is None else best(options, launchable)
-        self._told(choice.why)
+        self._on_choice(choice.why)
         _LOG.info("options_ranked", options=len(options), chosen=choice.ids, why=choice.why, detail=choice.detail)
         given: Mapping[str, Json] = {option.get("nodeGroupId", ""): option for option in options}
         return {"options": [{"nodeGroupId": name, "nodeCount": given[name].get("nodeCount", 0)} for name in choice.ids]}

@@ -87,13 +87,13 @@ def _ignored_rules(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 def _ignored_amounts(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Devices that take of their node's own amounts, where nobody counts that: the first slice of each driver."""
-    profile, told = snapshot.profile, set[str]()
+    profile, seen = snapshot.profile, set[str]()
     known = profile.scheduler.node_allocatable_of_devices
     why = f"feature gate {NODE_ALLOCATABLE_GATE} is off in {profile.name}"
     step = "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
     for slice_ in snapshot.slices if not profile.devices_take_node_amounts else ():
-        if slice_.driver not in told and any(device.node_allocatable for device in slice_.devices):
-            told.add(slice_.driver)
+        if slice_.driver not in seen and any(device.node_allocatable for device in slice_.devices):
+            seen.add(slice_.driver)
             yield surprise(
                 f"ResourceSlice {slice_.name}",
                 (),
@@ -162,16 +162,16 @@ def _brief_windows(snapshot: Snapshot) -> Iterator[Diagnostic]:
 def _domains_without_link(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do. A
     simulated node has no NVLink."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for pod in snapshot.pods:
         if pod.bound or not uses_channel(pod, snapshot) or _asks_for_link(pod, snapshot):
             continue
         if wants_simulated_node(pod, snapshot):
             continue
         key = pod.owner or pod.key
-        if key in told:
+        if key in seen:
             continue
-        told.add(key)
+        seen.add(key)
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "affinity"),

@@ -131,10 +131,10 @@ def _parts_of_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _of_first(
-    snapshot: Snapshot, found: Callable[[Pod], str], told: Callable[[str], tuple[Path, str, str]], *keys: str
+    snapshot: Snapshot, found: Callable[[Pod], str], text_of: Callable[[str], tuple[Path, str, str]], *keys: str
 ) -> Iterator[Diagnostic]:
-    """The warning about the first pod in which `found` sees something; `told` has field, message and next step."""
-    yield from _about_first(_waiting(snapshot), found, told, keys)
+    """The warning about the first pod in which `found` sees something; `text_of` has field, message and next step."""
+    yield from _about_first(_waiting(snapshot), found, text_of, keys)
 
 
 def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
@@ -144,14 +144,14 @@ def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
 def _about_first(
     pods: Iterable[tuple[str, Pod]],
     found: Callable[[Pod], str],
-    told: Callable[[str], tuple[Path, str, str]],
+    text_of: Callable[[str], tuple[Path, str, str]],
     keys: Collection[str] = (),
 ) -> Iterator[Diagnostic]:
     """The same of pods under the names of what makes them. `keys`: the labels, where the field does not name one."""
     concerned = [(subject, pod, name) for subject, pod in pods if (name := found(pod))]
     if concerned:
         subject, pod, name = concerned[0]
-        path, message, step = told(name)
+        path, message, step = text_of(name)
         rest = and_more(concerned)
         yield surprise(subject, as_required(path, pod, keys), message.replace("{rest}", rest), step, pod.origin)
 
@@ -235,8 +235,8 @@ def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
 
 def _without_driver(snapshot: Snapshot, catalog: Catalog, plan: Plan | None) -> Iterator[Diagnostic]:
     """The first pod without a place whose devices work on no new node, unless pools or nodes say what nodes have."""
-    told = any(pool.drivers or pool.node_template != NO_TEMPLATE for pool in snapshot.pools)
-    if plan is None or told:
+    stated = any(pool.drivers or pool.node_template != NO_TEMPLATE for pool in snapshot.pools)
+    if plan is None or stated:
         return
     without = {entry.pod for entry in (*plan.left_out, *plan.outside)}
     left = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key in without))

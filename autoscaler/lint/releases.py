@@ -40,12 +40,12 @@ def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[s
 def names_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """The first claim of a pending pod that reads each attribute which a driver has renamed, or publishes only with a
     feature gate: for plans; `lint` finds it by its own rule."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for pod in (pod for pod in snapshot.pods if not pod.bound):
         found = (snapshot.claims.get(key) for key in claim_keys(pod))
         for claim in (claim for claim in found if claim is not None):
-            for name in sorted(_read(claim, snapshot.profile) - told):
-                told.add(name)
+            for name in sorted(_read(claim, snapshot.profile) - seen):
+                seen.add(name)
                 if (wrong := wrong_name(name)) is not None and not _of_older_release(name, snapshot):
                     path = ("spec", "devices")
                     yield surprise(f"ResourceClaim {claim.key}", path, f"reads {wrong[0]}", wrong[1], claim.origin)

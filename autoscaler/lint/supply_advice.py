@@ -339,9 +339,9 @@ def _made_up(used: set[str]) -> Iterator[Diagnostic]:
 
 def _unprepared(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
     """Nodes whose accelerators do not work by themselves, once for each thing that they need."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for name, needed in unprepared(plan.launches, snapshot.pools, catalog).items():
-        if needed.problem not in told:
-            told.add(needed.problem)
+        if needed.problem not in seen:
+            seen.add(needed.problem)
             message = f"{needed.problem} (source: {needed.source})"
             yield surprise(f"instance type {name}", (), message, needed.next_step)

@@ -71,8 +71,8 @@ class ManifestSet:
     pod_templates: dict[str, PodTemplate] = field(default_factory=dict)
     provisioning_requests: list[ProvisioningRequest] = field(default_factory=list)
     capacity_buffers: list[CapacityBuffer] = field(default_factory=list)
-    runtime_classes: set[str] = field(default_factory=set)  # of the files, or told to be missing
-    absent_nodes: set[str] = field(default_factory=set)  # of slices, told to be missing
+    runtime_classes: set[str] = field(default_factory=set)  # of the files, or reported as missing
+    absent_nodes: set[str] = field(default_factory=set)  # of slices, reported as missing
     queues: Queues = field(default_factory=Queues)
     scalables: list[tuple[str, object]] = field(default_factory=list)  # kind and object, read where a buffer needs it
 

@@ -301,7 +301,7 @@ def _version(text: str) -> str:
 
 
 def warn_of_betas(documents: Sequence[Document]) -> list[Diagnostic]:
-    """One warning for all objects of a beta version, which an API server has only where it was told to.
+    """One warning for all objects of a beta version, which an API server has only if it is enabled.
 
     Source: betaAPIGroupVersionsDisabledByDefault in pkg/controlplane/instance.go, v1.37.2; v1 is served since 1.34. An
     object with a uid was read from an API server, which has the version.

@@ -103,13 +103,16 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         ledger=hints,
     )
     # Placements of pods that the plan does not serve are not reported; purchases for them are.
-    untold = frozenset(pod.key for pod in pods.bindable) - decided.bought
-    told = [entry for entry in decided.assigned.placed if entry.bundle.key not in untold]
-    left_out = (*_left_out(packing, decided, untold, whole, policy, catalog), *_postponed(packing, decided, untold))
-    planned = {entry.node for entry in told}
+    unreported = frozenset(pod.key for pod in pods.bindable) - decided.bought
+    reported = [entry for entry in decided.assigned.placed if entry.bundle.key not in unreported]
+    left_out = (
+        *_left_out(packing, decided, unreported, whole, policy, catalog),
+        *_postponed(packing, decided, unreported),
+    )
+    planned = {entry.node for entry in reported}
     return Plan(
         launches=launches,
-        placements=tuple(_placements((*told, *decided.launches.placed), packing, decided, policy)),
+        placements=tuple(_placements((*reported, *decided.launches.placed), packing, decided, policy)),
         left_out=(*left_out, *(left for left in pods.waiting if left.pod not in decided.bought)),
         demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, needed_nodes(snapshot, planned, now), now, custom=catalog.drivers),
@@ -143,11 +146,11 @@ def _cost(nodes: Iterable[PlannedNode]) -> Decimal:
 
 def _undecided(packing: PackingInput, decided: _Decided, policy: Policy) -> Iterator[Reason]:
     """The offerings that might have been enough at a lower price, once for equal types."""
-    told: set[object] = set()
+    seen: set[object] = set()
     for item in range(len(packing.classes)) if policy.explains else ():
         reason = undecided_cheaper(packing, item, decided.buying.chosen_for(item))
-        if reason is not None and reason.detail not in told:
-            told.add(reason.detail)
+        if reason is not None and reason.detail not in seen:
+            seen.add(reason.detail)
             yield reason
 
 
@@ -321,16 +324,16 @@ def _why(entry: Placed, waiting_since: str) -> Iterator[Reason]:
 def _left_out(
     packing: PackingInput,
     decided: _Decided,
-    untold: frozenset[str],
+    unreported: frozenset[str],
     whole: Callable[[], PackingInput],
     policy: Policy,
     catalog: Catalog,
 ) -> Iterator[LeftOut]:
-    """The pods without a place, except for `untold` bundles, and the postponed pods."""
+    """The pods without a place, except for `unreported` bundles, and the postponed pods."""
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
         | decided.assigned.postponed.keys()
-        | untold,
+        | unreported,
         stuck=decided.assigned.stuck,
         dropped=decided.dropped,
         bought=decided.buying.bought,
@@ -347,9 +350,9 @@ def _left_out(
     return unplaced(packing, outcome, policy, elsewhere)
 
 
-def _postponed(packing: PackingInput, decided: _Decided, untold: frozenset[str]) -> Iterator[LeftOut]:
+def _postponed(packing: PackingInput, decided: _Decided, unreported: frozenset[str]) -> Iterator[LeftOut]:
     """The pods that fit on no existing node and for which nothing is bought yet."""
-    done = untold | decided.bought
+    done = unreported | decided.bought
     for bundle in (bundle for found in packing.classes for bundle in found.members):
         reason = None if bundle.key in done else decided.assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():

@@ -46,10 +46,10 @@ def with_domain_reasons(plan: Plan, snapshot: Snapshot) -> Plan:
     wanting = {pod.key: keys for pod in snapshot.pods if (keys := frozenset(t.topology_key for t in pod.pod_affinity))}
     domains = [frozenset[str]().union(*(wanting.get(key, frozenset()) for key in node.pods)) for node in plan.launches]
     often = Counter(key for each in domains for key in each - {HOSTNAME})
-    told = [tuple(Reason.of(Code.SAME_DOMAIN, key=key) for key in sorted(each) if often[key] > 1) for each in domains]
-    if not any(told):
+    added = [tuple(Reason.of(Code.SAME_DOMAIN, key=key) for key in sorted(each) if often[key] > 1) for each in domains]
+    if not any(added):
         return plan
-    nodes = (replace(node, reasons=(*node.reasons, *more)) for node, more in zip(plan.launches, told, strict=True))
+    nodes = (replace(node, reasons=(*node.reasons, *more)) for node, more in zip(plan.launches, added, strict=True))
     return replace(plan, launches=tuple(nodes))
 
 

@@ -97,11 +97,11 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
-            told = found
+            shown = found
             if refused is not None and packing.trials.ledger.refused(item):  # not every other node was checked
                 spent = packing.trials.ledger.unknown(item, bundle.pods[0])
-                told, own = replace(found, verdict=LeftOutVerdict.UNKNOWN), (*spent.reasons, *own)
-            for entry in _entries(told, bundle_class.sample, bundle):
+                shown, own = replace(found, verdict=LeftOutVerdict.UNKNOWN), (*spent.reasons, *own)
+            for entry in _entries(shown, bundle_class.sample, bundle):
                 yield replace(entry, reasons=tuple(dict.fromkeys((*own, *entry.reasons)))) if own else entry
 
 
@@ -161,8 +161,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     if fitting:
         bars = [tuple(why_not(packing, i, item, outcome.bought, nodes=nodes)) for i in fitting]
         # If nothing prevents one offering, the deficits of the others are not the reason.
-        told = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
-        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(told), policy))
+        obstacles = (r for found in bars for r in found if all(bars) or r.code not in _OF_ALL)
+        return diagnosis(LeftOutVerdict.DOES_NOT_FIT, _few(dict.fromkeys(obstacles), policy))
     # A claim that depends on a run-time value is decided if no device can have that value.
     if without_device := [r for r in nothing_has(packing, item) if r.code is Code.NOTHING_HAS and "driver" in r.detail]:
         return diagnosis(LeftOutVerdict.DOES_NOT_FIT, tuple(without_device))
@@ -188,8 +188,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
 
 
 def _unknown(found: _Diagnosis) -> _Diagnosis:
-    """Of a class that may exist and is not in the files, or whose devices nobody predicts: what else stands in the way
-    is told, and not for each type that the class is not there."""
+    """Of a class that may exist and is not in the files, or whose devices nobody predicts: the other obstacles, without
+    the missing class of each type."""
     reasons = (r for r in found.reasons if r.code is not Code.CLASS_NOT_FOUND or leaves_open(r))
     misses = (miss for miss in found.misses if miss.reason.code is not Code.CLASS_NOT_FOUND)
     return replace(found, verdict=LeftOutVerdict.UNKNOWN, reasons=tuple(reasons), misses=tuple(misses))

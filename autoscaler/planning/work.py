@@ -70,8 +70,8 @@ class Ledger:
     needs: Sequence[int] = ()
     beside: Sequence[int] = ()
     """By class, how many classes its namespace has."""
-    told: dict[tuple[int, str], tuple[BudgetSpentError | None, Unknown]] = field(default_factory=dict)
-    """By class and pod, what is said of it once it is refused."""
+    verdicts: dict[tuple[int, str], tuple[BudgetSpentError | None, Unknown]] = field(default_factory=dict)
+    """By class and pod, the verdict once it is refused."""
 
     @staticmethod
     def of(
@@ -128,10 +128,10 @@ class Ledger:
         return self._unknown(item, pod, None if item in self.waiting else self.accounts[item].refused)
 
     def _unknown(self, item: int, pod: Pod, spent: BudgetSpentError | None) -> Unknown:
-        known = self.told.get((item, pod.key))
+        known = self.verdicts.get((item, pod.key))
         if known is None or known[0] is not spent:
             known = spent, Unknown((self.reason(item, pod, spent or BudgetSpentError()),))
-            self.told[item, pod.key] = known
+            self.verdicts[item, pod.key] = known
         return known[1]
 
     def crowded_out(self, item: int, pod: Pod) -> Reason | None:

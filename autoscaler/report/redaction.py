@@ -46,11 +46,11 @@ def redacted(reasons: Iterable[Reason], readable: Readable) -> tuple[Reason, ...
 
 
 def _without_names(reason: Reason, readable: Readable) -> Reason:
-    detail = {key: fact for key, fact in reason.detail.items() if key not in _NAMES or _may_tell(fact, readable)}
+    detail = {key: fact for key, fact in reason.detail.items() if key not in _NAMES or _may_show(fact, readable)}
     return Reason(reason.code, _subject(reason.subject, readable), FrozenMap(detail))
 
 
-def _may_tell(fact: object, readable: Readable) -> bool:
+def _may_show(fact: object, readable: Readable) -> bool:
     return not isinstance(fact, str) or "/" not in fact or readable(fact)
 
 

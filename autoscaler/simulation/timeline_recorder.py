@@ -48,11 +48,11 @@ _REJECTED: Final = 3
 
 
 class TimelineRecorder:
-    """The events so far. `tell` is called with every event."""
+    """The events so far. `on_event` is called with every event."""
 
-    def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda event: None) -> None:
+    def __init__(self, api: KubernetesApi, on_event: Callable[[TimelineEvent], None] = lambda event: None) -> None:
         self._api = api
-        self._tell = tell
+        self._on_event = on_event
         self._versions = dict.fromkeys(_WATCHED, "0")
         self._said: set[object] = set()
         self._arrived: dict[str, datetime] = {}
@@ -94,7 +94,7 @@ class TimelineRecorder:
 
     def _say(self, now: datetime, whats: Iterable[Occurrence]) -> None:
         for what in sorted(whats, key=order_of):
-            self._tell(TimelineEvent(now, what))
+            self._on_event(TimelineEvent(now, what))
 
     def _first(self, key: object) -> bool:
         new = key not in self._said

@@ -166,10 +166,10 @@ class AwsProvider(Booting, Placed):
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
         return self._market.buy(offer, mark=mark, ceiling=ceiling)
 
-    def trial(self, template: str, instance_type: str, told: Callable[[Outcome], None]) -> Trial:
+    def trial(self, template: str, instance_type: str, on_outcome: Callable[[Outcome], None]) -> Trial:
         """A trial on the account, with the AWSNodeTemplate of this name. Raises TemplateError if there is none."""
         found = self._templates.template(TemplateRef("AWSNodeTemplate", template))
-        return Trial(self._launcher, self._cluster, found, instance_type, told)
+        return Trial(self._launcher, self._cluster, found, instance_type, on_outcome)
 
     def check(self) -> tuple[Finding, ...]:
         return Check(self._launcher, self._templates, self._cluster, self._queue, self._tried).findings()

@@ -48,7 +48,7 @@ class Trial:
     cluster: str
     template: NodeTemplate
     instance_type: str
-    told: Callable[[Outcome], None] = lambda outcome: None
+    on_outcome: Callable[[Outcome], None] = lambda outcome: None
     outcomes: list[Outcome] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
     _lost: bool = False
@@ -109,13 +109,15 @@ class Trial:
             if waited > _LONGEST_END:
                 left = ", ".join(sorted(ended | self._ids)) or "what carries its tag"
                 step = f"look for the tag {TRIAL_TAG} in the EC2 console, and end what carries it"
-                self._tell("clean-up", f"EC2 does not say that these end: {left}{trouble}; {step}", began, passed=False)
+                self._report(
+                    "clean-up", f"EC2 does not say that these end: {left}{trouble}; {step}", began, passed=False
+                )
                 return
             self.launcher.clock.wait(_LOOK)
         self._ids.clear()
         self._lost = False
         if ended:
-            self._tell("clean-up", f"ended {', '.join(sorted(ended))}", began, passed=True)
+            self._report("clean-up", f"ended {', '.join(sorted(ended))}", began, passed=True)
 
     def _unsettled(self, shown: set[str], waited: timedelta) -> bool:
         """True if a machine may still run: one that is shown, one that was started and is not shown, or one of a lost
@@ -150,10 +152,10 @@ class Trial:
             self._ids |= ids
             whole = len(ids) == count
             what = f"{len(ids)} of {count} in {zone}: {', '.join(sorted(ids))}"
-            self._tell(f"{name}: launch", what, began, passed=whole)
+            self._report(f"{name}: launch", what, began, passed=whole)
             self._looked_at(name, request, answer)
             return request
-        self._tell(f"{name}: launch", f"no zone starts {self.instance_type}: {refused}", began, passed=False)
+        self._report(f"{name}: launch", f"no zone starts {self.instance_type}: {refused}", began, passed=False)
         return None
 
     def _request(self, name: str, capacity_type: CapacityType, zone: str, count: int) -> LaunchRequest:
@@ -174,37 +176,37 @@ class Trial:
         shown = self._shown(ids)
         if ids - shown.keys():
             hidden = ", ".join(sorted(ids - shown.keys()))
-            self._tell(f"{name}: describe", f"not shown after {_LONGEST_LAG}: {hidden}", began, passed=False)
+            self._report(f"{name}: describe", f"not shown after {_LONGEST_LAG}: {hidden}", began, passed=False)
             return
-        self._tell(f"{name}: describe", "all are shown with the trial's tags", began, passed=True)
+        self._report(f"{name}: describe", "all are shown with the trial's tags", began, passed=True)
         lacking = {
             key: sorted(set(request.tags.items()) - set(tags_of(one).items())) for key, one in sorted(shown.items())
         }
         wrong = {key: found for key, found in lacking.items() if found}
-        self._tell(f"{name}: tags", f"lacking: {wrong}" if wrong else "as asked for", began, passed=not wrong)
+        self._report(f"{name}: tags", f"lacking: {wrong}" if wrong else "as asked for", began, passed=not wrong)
         wanted, found = self._wanted_interfaces(), {key: _layout(one) for key, one in sorted(shown.items())}
         same = all(one == wanted for one in found.values())
-        self._tell(
+        self._report(
             f"{name}: interfaces", f"asked for {wanted}" + ("" if same else f", found {found}"), began, passed=same
         )
         markets = {one.get("InstanceLifecycle", "on-demand") for one in shown.values()}
         fits = markets == {request.offerings[0].capacity_type}
-        self._tell(f"{name}: market", ", ".join(sorted(markets)), began, passed=fits)
+        self._report(f"{name}: market", ", ".join(sorted(markets)), began, passed=fits)
         if len(ids) > 1:
             subnets = {one.get("SubnetId", "") for one in shown.values()}
-            self._tell(f"{name}: one subnet", ", ".join(sorted(subnets)), began, passed=len(subnets) == 1)
+            self._report(f"{name}: one subnet", ", ".join(sorted(subnets)), began, passed=len(subnets) == 1)
 
     def _replayed(self, name: str, request: LaunchRequest, ids: set[str]) -> None:
         began = self._monotonic()
         with self._noting() as answered:
             answered.append(self.launcher.launch(request, self.template))
         if isinstance(answered[0], ProviderError):
-            self._tell(f"{name}: token again", answered[0].message, began, passed=False)
+            self._report(f"{name}: token again", answered[0].message, began, passed=False)
             return
         again = {machine.id for machine in answered[0].instances}
         self._ids |= again
         what = "the same machines" if again == ids else f"others: {', '.join(sorted(again - ids)) or 'none'}"
-        self._tell(f"{name}: token again", what, began, passed=again == ids)
+        self._report(f"{name}: token again", what, began, passed=again == ids)
 
     def _used_token(self, request: LaunchRequest) -> None:
         """Checks EC2's answer to a token whose machines have ended: it must start nothing."""
@@ -212,8 +214,8 @@ class Trial:
         with self._noting() as answered:
             answered.append(self.launcher.launch(request, self.template))
         if isinstance(answered[0], ProviderError):
-            told = answered[0].code or answered[0].kind
-            self._tell("token of ended machines", f"refused: {told}", began, passed=True)
+            code = answered[0].code or answered[0].kind
+            self._report("token of ended machines", f"refused: {code}", began, passed=True)
             return
         ids = {machine.id for machine in answered[0].instances}
         self._ids |= ids
@@ -221,21 +223,21 @@ class Trial:
         failures = ", ".join(failure.error.code or failure.error.kind for failure in answered[0].failures)
         fresh = bool(states - _ENDED)
         what = f"machines in state {'/'.join(sorted(states)) or 'none'}" + (f"; {failures}" if failures else "")
-        self._tell("token of ended machines", what, began, passed=not fresh)
+        self._report("token of ended machines", what, began, passed=not fresh)
 
     def _ending(self) -> None:
         """Ends all machines by id, and measures how long EC2 takes to report it."""
         ids, began = sorted(self._ids), self._monotonic()
         answer = terminate(self.launcher.aws, self.cluster, ids)
         refused = {key: error.message for key, error in sorted(answer.failures.items())}
-        self._tell("end", f"refused: {refused}" if refused else f"{len(ids)} machines", began, passed=not refused)
+        self._report("end", f"refused: {refused}" if refused else f"{len(ids)} machines", began, passed=not refused)
         while True:
             states = {one["State"]["Name"] for one in named(self.launcher.aws, ids)}
             waited = timedelta(seconds=self._monotonic() - began)
             if states <= {"terminated"} or waited > _LONGEST_END:
                 break
             self.launcher.clock.wait(_LOOK)
-        self._tell(
+        self._report(
             "ended", f"states: {'/'.join(sorted(states)) or 'none shown'}", began, passed=states <= {"terminated"}
         )
 
@@ -260,7 +262,7 @@ class Trial:
         try:
             self.launcher.launch_templates.delete(self.template)
         except ProviderError as error:
-            self._tell("launch template", f"not deleted, and costs nothing: {error.message}", began, passed=None)
+            self._report("launch template", f"not deleted, and costs nothing: {error.message}", began, passed=None)
 
     @contextmanager
     def _noting(self) -> Iterator[list[Any]]:
@@ -275,10 +277,10 @@ class Trial:
             self._lost = True
             raise
 
-    def _tell(self, name: str, message: str, began: float, *, passed: bool | None) -> None:
+    def _report(self, name: str, message: str, began: float, *, passed: bool | None) -> None:
         outcome = Outcome(name, passed, without_secrets(message), round(self._monotonic() - began, 1))
         self.outcomes.append(outcome)
-        self.told(outcome)
+        self.on_outcome(outcome)
 
     def _monotonic(self) -> float:
         return self.launcher.clock.monotonic()

@@ -96,8 +96,8 @@ class Launcher:
             if machines:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
                 others = [one for one in failures if one.offering != offering or one.error is failure]
-                return LaunchAnswer(tuple(machines), missing, _told(others))
-        return LaunchAnswer(missing=request.nodes, failures=_told(failures))
+                return LaunchAnswer(tuple(machines), missing, _one_of_each(others))
+        return LaunchAnswer(missing=request.nodes, failures=_one_of_each(failures))
 
     def _also(self, failure: ProviderError, group: Group, template: GroupTemplate) -> tuple[OfferingKey, ...]:
         """The other offerings that the template's groups cannot start for the same reason. Groups that cannot be read
@@ -175,7 +175,7 @@ class Launcher:
         return LaunchAnswer(tuple(machines), missing)
 
 
-def _told(failures: Iterable[OfferingFailure]) -> tuple[OfferingFailure, ...]:
+def _one_of_each(failures: Iterable[OfferingFailure]) -> tuple[OfferingFailure, ...]:
     """One failure of each kind for each offering, whatever the number of its groups: each reported failure lengthens
     the back-off. Missing capacity in the cloud is reported before missing room in a group."""
     found: dict[tuple[OfferingKey, type[ProviderError]], OfferingFailure] = {}

@@ -101,7 +101,7 @@ class Trial:
     template: GroupTemplate
     group: Group
     usd_per_hour: Decimal | None
-    told: Callable[[Outcome], None] = lambda outcome: None
+    on_outcome: Callable[[Outcome], None] = lambda outcome: None
     outcomes: list[Outcome] = field(default_factory=list)
     queued: bool = False
 
@@ -172,11 +172,11 @@ class Trial:
                 ref = min(groups, key=str)
                 step = f"gcloud compute instance-groups managed list-instances {ref.name} --zone "
                 step += f"{ref.zone} shows them; delete them with delete-instances"
-                self._tell("clean-up", f"names of the trial are left{trouble}; {step}", began, passed=False)
+                self._report("clean-up", f"names of the trial are left{trouble}; {step}", began, passed=False)
                 return
             self.launcher.clock.wait(_LOOK)
         if deleted:
-            self._tell("clean-up", f"deleted {', '.join(sorted(deleted))}", began, passed=True)
+            self._report("clean-up", f"deleted {', '.join(sorted(deleted))}", began, passed=True)
 
     def _cancel(self, group: GroupRef) -> None:
         """End the resize requests of trials in a group: a waiting request may start machines for weeks."""
@@ -252,14 +252,14 @@ class Trial:
         ids = {machine.id for machine in answer.instances}
         refused = "; ".join(failure.error.message for failure in answer.failures)
         what = f"{len(ids)} of {count} in {self.group.ref.zone}" + (f": {refused}" if refused else "")
-        self._tell(f"{name}: launch", what, began, passed=len(ids) == count)
+        self._report(f"{name}: launch", what, began, passed=len(ids) == count)
         if not ids:
             return ids
         began = self._monotonic()
         again = self._answered(f"{name}: names again", request, began)
         if again is not None:
             same = {machine.id for machine in again.instances} == ids
-            self._tell(f"{name}: names again", "the same machines" if same else "other machines", began, passed=same)
+            self._report(f"{name}: names again", "the same machines" if same else "other machines", began, passed=same)
         self._shown(name, ids)
         return ids
 
@@ -270,14 +270,14 @@ class Trial:
                 return self.launcher.launch(request, self.template)
             except WaitingError as error:
                 if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
-                    self._tell(name, f"cancelled, since it still waits: {error.message}", began, passed=None)
+                    self._report(name, f"cancelled, since it still waits: {error.message}", began, passed=None)
                     return None
             except UncertainError as error:
                 if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
-                    self._tell(name, f"still unknown: {error.message}", began, passed=False)
+                    self._report(name, f"still unknown: {error.message}", began, passed=False)
                     return None
             except ProviderError as error:
-                self._tell(name, f"refused: {error.message}", began, passed=False)
+                self._report(name, f"refused: {error.message}", began, passed=False)
                 return None
             self.launcher.clock.wait(_LOOK)
 
@@ -294,12 +294,12 @@ class Trial:
                     break
                 except UncertainError as error:
                     if timedelta(seconds=self._monotonic() - began) > _LONGEST_LAUNCH:
-                        self._tell("withdraw", f"it is not cancelled: {error.message}", began, passed=False)
+                        self._report("withdraw", f"it is not cancelled: {error.message}", began, passed=False)
                         return
                 self.launcher.clock.wait(_LOOK)
             waits = self.launcher.waits(request)
             what = "it still waits" if waits else f"cancelled; {came} machines had started" if came else "cancelled"
-            self._tell("withdraw", what, began, passed=not waits)
+            self._report("withdraw", what, began, passed=not waits)
 
     def _request(self, name: str, count: int) -> LaunchRequest:
         token = hashlib.sha256(f"{self._mark} {name}".encode()).hexdigest()
@@ -326,7 +326,7 @@ class Trial:
             message = "all are listed, by their names" if whole else f"{len(ids - found)} are not listed"
             if whole and late:
                 message += f"; the controller waits {WINDOW.seconds} seconds for that, and then treats them as lost"
-            self._tell(f"{name}: list", message, began, passed=whole and not late)
+            self._report(f"{name}: list", message, began, passed=whole and not late)
 
     def _ending(self, ids: set[str]) -> None:
         """End all machines by id, and check that no machine and no name is left."""
@@ -334,7 +334,7 @@ class Trial:
         with self._looking("end", began):
             answer = terminate(gcp, self.launcher.clock, cluster, sorted(ids))
             refused = "; ".join(error.message for error in answer.failures.values())
-            self._tell("end", f"refused: {refused}" if refused else f"{len(ids)} machines", began, passed=not refused)
+            self._report("end", f"refused: {refused}" if refused else f"{len(ids)} machines", began, passed=not refused)
             while True:
                 left = [one for one in by_id(gcp, sorted(ids)).values() if owned(one, cluster)]
                 names = self._names([self.group.ref])
@@ -343,20 +343,20 @@ class Trial:
                 self.launcher.clock.wait(_LOOK)
             gone, names_left = not left and not names, sum(map(len, names.values()))
             message = "no machine and no name is left" if gone else f"{len(left)} machines, {names_left} names are left"
-            self._tell("ended", message, began, passed=gone)
+            self._report("ended", message, began, passed=gone)
 
     @contextmanager
     def _looking(self, name: str, began: float) -> Iterator[None]:
         try:
             yield
         except ProviderError as error:
-            self._tell(name, error.message, began, passed=None)
+            self._report(name, error.message, began, passed=None)
 
-    def _tell(self, name: str, message: str, began: float, *, passed: bool | None) -> None:
+    def _report(self, name: str, message: str, began: float, *, passed: bool | None) -> None:
         text = without_secrets(message.replace(self.launcher.gcp.project, "(project)"))
         outcome = Outcome(name, passed, text, round(self._monotonic() - began, 1))
         self.outcomes.append(outcome)
-        self.told(outcome)
+        self.on_outcome(outcome)
 
     def _monotonic(self) -> float:
         return self.launcher.clock.monotonic()

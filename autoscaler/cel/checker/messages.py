@@ -255,7 +255,7 @@ def construct(name: str, given: Mapping[str, Value]) -> Value:
         convert = takes[field]
         converted = convert(value) if short in _CONTAINERS else _given(convert, value)
         if type(converted) in FAULTS:
-            return _told(converted, f"{name}.{field}")
+            return _of_field(converted, f"{name}.{field}")
         fields[field] = converted
     if short in _WRAPPED:
         return fields.get("value", _WRAPPED[short][1])
@@ -275,7 +275,7 @@ def construct(name: str, given: Mapping[str, Value]) -> Value:
     return Message(name)
 
 
-def _told(fault: Value, field: str) -> Value:
+def _of_field(fault: Value, field: str) -> Value:
     if type(fault) is Failure:
         return Failure(f"field type conversion error for {field} value type: {fault.message}")
     return fault

@@ -45,7 +45,7 @@ def sync_listing(
             directory=target,
             layers=layers_of((*directories, target)),
             accept_removals=accept_removals,
-            told=_print_progress,
+            on_page=_print_progress,
         )
     except ProviderError as error:
         raise BadInputError(f"{listing.cloud}: {error.message}", next_step=error.next_step) from error

@@ -50,10 +50,10 @@ def beside_errors(loaded: Loaded, catalog: Catalog) -> Iterator[Diagnostic]:
         yield replace(found, subject=named[found.subject], path=()) if found.subject in named else found
 
 
-def without_deployments(loaded: Loaded, told: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """The problems; for objects whose devices are `told` about, the step to write a Deployment is for what else they
+def without_deployments(loaded: Loaded, reported: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The problems. Of objects that are in `reported`, the step to write a Deployment is only for what else they
     ask for, if there is anything: it would ask for the same devices."""
-    said = {one.subject: one.message for one in told}
+    said = {one.subject: one.message for one in reported}
     asked = {one.name: {name for _, name, _ in devices_in(one.value)} for one in loaded.refused}
     for one in loaded.problems:
         if one.subject not in said:

@@ -81,8 +81,8 @@ def read_manifests(
         loaded = replace(loaded, problems=tuple(without_deployments(loaded, more)))
     problems = problems_text(loaded).replace(folder, name) if folder else problems_text(loaded)
     if not loaded.ok:
-        told = "".join(f"\nwarning: {one.block}" for one in more)
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}{told}")
+        warnings = "".join(f"\nwarning: {one.block}" for one in more)
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems}{warnings}")
     if loaded.problems:
         click.echo(problems, err=True)
     return loaded
@@ -91,14 +91,14 @@ def read_manifests(
 def problems_text(loaded: Loaded) -> str:
     """Every problem, each with its severity; objects without influence together, in one line at the end."""
     harmless = set(loaded.harmless)
-    told = [f"{problem.severity.value}: {problem.block}" for problem in loaded.problems if problem not in harmless]
+    lines = [f"{problem.severity.value}: {problem.block}" for problem in loaded.problems if problem not in harmless]
     by_kind: dict[str, list[str]] = {}
     for problem in loaded.harmless:
         by_kind.setdefault(problem.about.partition(" ")[0], []).append(problem.about)
     names = [one[0] if len(one) == 1 else counted_kind(len(one), kind) for kind, one in by_kind.items()]
     if names:
-        told.append(f"note: ignored, no influence on where pods fit: {', '.join(names)}")
-    return "\n".join(told)
+        lines.append(f"note: ignored, no influence on where pods fit: {', '.join(names)}")
+    return "\n".join(lines)
 
 
 def _counts(loaded: Loaded) -> str:

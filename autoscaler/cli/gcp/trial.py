@@ -60,9 +60,9 @@ def trial_gcp(
     api = connected(kubeconfig, context)
     surroundings = surroundings_of(api)
     with as_input_error():
-        settings = GcpSettings(project=project)
+        gcp = GcpSettings(project=project)
         trial = gcp_trial(
-            surroundings, settings, template, instance_type=instance_type, resize_requests=resize_requests, told=show
+            surroundings, gcp, template, instance_type=instance_type, resize_requests=resize_requests, on_outcome=show
         )
         cost, kind = trial.cost(), trial.group.instance_type
         click.echo(f"{trial.machines} machines of {kind} in group {trial.group.ref}: an hour of them costs ${cost}")

@@ -122,7 +122,7 @@ class Stream:
                 self._end(error, began)
             except UnavailableError as error:
                 self._count(began, progress=self._received != before)
-                self._tell(error)
+                self._log_failure(error)
                 self._wait(LONGEST_WAIT)
             except ApiError as error:
                 self._end(error, began)
@@ -184,7 +184,7 @@ class Stream:
         """Records the error that ended the stream, after a wait that grows each time: a list follows, which costs
         more."""
         self._count(began)
-        self._tell(error)
+        self._log_failure(error)
         self._wait(_LONGEST_RELIST_WAIT)
         with self._arrived:
             self._failure = error
@@ -199,7 +199,7 @@ class Stream:
     def _wait(self, longest: float) -> None:
         self._clock.wait(backoff_seconds(self.failures, draw=self._draw, longest=longest))
 
-    def _tell(self, error: ApiError) -> None:
+    def _log_failure(self, error: ApiError) -> None:
         """More rarely, the longer the trouble lasts: after 1, 2, 4, 8 failures."""
         if self.failures & (self.failures - 1) == 0:
             _LOG.warning("watch_failed", path=self._path, error=error.message, failures=self.failures)

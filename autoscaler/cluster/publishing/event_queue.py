@@ -128,7 +128,7 @@ class EventQueue:
         self._lanes: OrderedDict[tuple[str, str], deque[_Waiting]] = OrderedDict()
         self._waiting = 0
         self._of_namespace: Counter[str] = Counter()  # those that wait; none has 0
-        self._told: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # the time of the last offer
+        self._offered: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # the time of the last offer
         # By the hash of what it is about, which is a tenth of its names.
         self._buckets: _Recent[int, _Bucket] = _Recent(_OBJECTS, _is_full)
         self._similar: _Recent[int, _Similar] = _Recent(_OBJECTS, _is_over)
@@ -140,7 +140,7 @@ class EventQueue:
 
     @property
     def remembered(self) -> int:
-        return len(self._told) + len(self._buckets) + len(self._similar) + len(self._refused)
+        return len(self._offered) + len(self._buckets) + len(self._similar) + len(self._refused)
 
     @property
     def fates(self) -> dict[Fate, int]:
@@ -151,14 +151,14 @@ class EventQueue:
         """Queue an event, unless it was written before or the queue is full. Never fails and sends no request."""
         digest, moment = _digest(event), now.timestamp()
         with self._lock:
-            if self._told.get(digest) is not None:
-                self._told.put(digest, moment, moment)
+            if self._offered.get(digest) is not None:
+                self._offered.put(digest, moment, moment)
                 return
             admitted = self._admitted(event, moment) if self._has_place(event.about.namespace) else None
             if admitted is None:
                 self._fates[Fate.DROPPED] += 1
                 return
-            self._told.put(digest, moment, moment)
+            self._offered.put(digest, moment, moment)
             self._append(_Waiting(admitted, now))
 
     def write_next(self) -> bool | None:
@@ -175,7 +175,7 @@ class EventQueue:
                 self._append(replace(waiting, attempts=waiting.attempts + 1))
             else:
                 self._fates[Fate.DROPPED] += 1
-                self._told.drop(_digest(waiting.event))
+                self._offered.drop(_digest(waiting.event))
         return fate is not None
 
     def drain(self) -> None:
@@ -227,7 +227,7 @@ class EventQueue:
         longest = max((lane for lane in self._lanes if lane[0] == most), key=lambda lane: len(self._lanes[lane]))
         last = self._lanes[longest].pop()
         self._left(longest)
-        self._told.drop(_digest(last.event))
+        self._offered.drop(_digest(last.event))
         self._fates[Fate.DROPPED] += 1
         return True
 
@@ -258,8 +258,8 @@ class EventQueue:
 
     def _admitted(self, event: Event, moment: float) -> Event | None:
         """The event as it is written; None when its object has enough of them."""
-        told = self._combined(event, moment)
-        return told if told is not None and self._has_token(event, moment) else None
+        combined = self._combined(event, moment)
+        return combined if combined is not None and self._has_token(event, moment) else None
 
     def _has_token(self, event: Event, moment: float) -> bool:
         key = hash(event.about)

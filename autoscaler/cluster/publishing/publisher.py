@@ -83,8 +83,8 @@ class Publisher:
         """Events, nominations and statuses of one reconcile. `accelerators` of the nodes that each pool has, by its
         name."""
         for events in object_events(plan, snapshot):
-            tell = partial(self._tell_all, events, now)
-            self._attempt(events.about.kind, events.about.name, tell, namespace=events.about.namespace)
+            write_event = partial(self._write_events, events, now)
+            self._attempt(events.about.kind, events.about.name, write_event, namespace=events.about.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -106,9 +106,9 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, found: ObjectEvents, now: datetime) -> None:
+    def _write_events(self, found: ObjectEvents, now: datetime) -> None:
         for event in found.events():
-            self.tell(event, now)
+            self.write_event(event, now)
 
     def judge(
         self,
@@ -139,12 +139,14 @@ class Publisher:
                 wrong.setdefault((resource, name), []).append(line)
             elif resource is None and _becomes_event(kind, problem.severity):
                 uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
-                self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
+                self.write_event(
+                    invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now
+                )
         for (resource, name), lines in wrong.items():
             message = "\n".join(lines)[:_LONGEST_MESSAGE]
             verdict = Verdict("False", "Invalid", message)
             self._attempt(resource.kind, name, partial(self._condition, resource, name, verdict, now))
-            self.tell(Event(Subject(resource.kind, name), "Warning", "Invalid", message), now)
+            self.write_event(Event(Subject(resource.kind, name), "Warning", "Invalid", message), now)
 
     def _judge_block(
         self,
@@ -160,7 +162,7 @@ class Publisher:
         if not verdict.holds:
             kind = "Normal" if verdict.reason == "Ended" else "Warning"
             event = Event(Subject("CapacityBlock", block.name, uid=block.uid), kind, verdict.reason, verdict.message)
-            self.tell(event, now)
+            self.write_event(event, now)
         self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
     def check(self, found: Iterable[PoolCondition], snapshot: Snapshot, now: datetime) -> None:
@@ -174,7 +176,7 @@ class Publisher:
         verdict = Verdict(*verdict_of(finding))
         if not finding.good:
             about = Subject("CapacityPool", pool.name, uid=pool.uid)
-            self.tell(Event(about, "Warning", verdict.reason, verdict.message), now)
+            self.write_event(Event(about, "Warning", verdict.reason, verdict.message), now)
         kind = finding.type.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
@@ -222,7 +224,7 @@ class Publisher:
                 self._api.patch(resource, name, patch, subresource="status")
             self._conditions[resource, name, kind] = (generation, verdict)
 
-    def tell(self, event: Event, now: datetime) -> None:
+    def write_event(self, event: Event, now: datetime) -> None:
         """Have an event written, unless it has been before. Never fails."""
         self._events.offer(event, now)
         if self._writes_events:

@@ -37,8 +37,8 @@ class TemplateStatuses:
             before = found.get("status", {})
             status = _status(verdict, before, now)
             if not all(fault.certain for fault in verdict.faults):
-                status = {**_told(before), **status}  # the status of a resource that could not be read is kept
-            if status != _told(before):
+                status = {**_without_empty(before), **status}  # the status of a resource that could not be read is kept
+            if status != _without_empty(before):
                 gone = dict.fromkeys(before.keys() - status.keys())
                 about = {"resourceVersion": found["metadata"]["resourceVersion"]}
                 patch = {"metadata": about, "status": {**gone, **status}}
@@ -48,7 +48,7 @@ class TemplateStatuses:
         return ()
 
 
-def _told(status: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(status: Mapping[str, Any]) -> dict[str, Any]:
     """Without the empty fields that the API server fills in."""
     return {key: value for key, value in status.items() if value not in ("", [])}
 

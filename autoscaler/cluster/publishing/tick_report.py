@@ -70,7 +70,7 @@ class TickPublisher:
         troubles = (*self._write_templates(report), *self._publisher.take_troubles(), *answered)
         self._write_troubles(report, (*report.troubles, *troubles))
         for event in report.events:
-            self._publisher.tell(event, now)
+            self._publisher.write_event(event, now)
         return troubles
 
     def _write_templates(self, report: TickReport) -> tuple[Trouble, ...]:
@@ -79,7 +79,7 @@ class TickPublisher:
 
         def write(verdict: TemplateStatus) -> None:
             for event in self._templates.write(verdict, report.now):
-                self._publisher.tell(event, report.now)
+                self._publisher.write_event(event, report.now)
 
         attempts = (isolation.attempt(v.template.kind, v.template.name, partial(write, v)) for v in report.templates)
         return tuple(trouble for trouble in attempts if trouble is not None)
@@ -93,7 +93,7 @@ class TickPublisher:
             about = trouble_event(
                 trouble.kind, trouble.namespace, trouble.name, uid, reason=trouble.reason, text=trouble.text
             )
-            self._publisher.tell(about, report.now)
+            self._publisher.write_event(about, report.now)
             for pod in trouble.pods:
                 event = not_launched_event(pod, uids.get(pod, ""), trouble.name, trouble.reason)
-                self._publisher.tell(event, report.now)
+                self._publisher.write_event(event, report.now)

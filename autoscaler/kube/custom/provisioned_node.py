@@ -228,9 +228,9 @@ def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
         found[Phase.READY] = (False, node.phase_since, node.phase.value)
     elif node.unhealthy_since is not None:
         found[Phase.READY] = (False, node.unhealthy_since, "NodeNotReady")
-    told = {phase.value: milestone for phase, milestone in found.items()}
+    conditions = {phase.value: milestone for phase, milestone in found.items()}
     if node.stopped_since is not None:
-        told["MachineStopped"] = (True, node.stopped_since, "Stopped")
+        conditions["MachineStopped"] = (True, node.stopped_since, "Stopped")
     return [
         {
             "type": name,
@@ -239,5 +239,5 @@ def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
             "lastTransitionTime": moment_text(at),
         }
         | {"observedGeneration": 1}
-        for name, (holds, at, why) in told.items()
+        for name, (holds, at, why) in conditions.items()
     ]

@@ -80,13 +80,13 @@ def _uses_alone(node: PlannedNode, drivers: Collection[str]) -> bool:
 
 def _unread_configuration(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Once for each driver: what a pending claim configures for it."""
-    told: set[str] = set()
+    seen: set[str] = set()
     for pod in snapshot.pods:
         found = (snapshot.claims.get(key) for key in claim_keys(pod)) if not pod.bound else ()
         for claim in (claim for claim in found if claim is not None):
             for index, config in enumerate(claim.config):
-                if config.driver not in _READ | told:
-                    told.add(config.driver)
+                if config.driver not in _READ | seen:
+                    seen.add(config.driver)
                     yield surprise(
                         f"ResourceClaim {claim.key}",
                         ("spec", "devices", "config", index, "opaque"),

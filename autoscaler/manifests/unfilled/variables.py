@@ -135,9 +135,9 @@ def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group, furth
     if files - {lead.file}:
         return f"{len(others)} more {has} to be filled in, in {len(files)} file{'s' * (len(files) != 1)}"
     values = group.kind in ("placeholder", "name")
-    told = [(one.line, _place(one) if values else str(one.line)) for one in others]
-    told += [(line, f"'{text}' in line {line}" if values else str(line)) for line, text in further]
-    shown = list(dict.fromkeys(text for _, text in sorted(told, key=lambda place: place[0])))
+    by_line = [(one.line, _place(one) if values else str(one.line)) for one in others]
+    by_line += [(line, f"'{text}' in line {line}" if values else str(line)) for line, text in further]
+    shown = list(dict.fromkeys(text for _, text in sorted(by_line, key=lambda place: place[0])))
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
     lines = "" if values else "line " if len(shown) == 1 else "lines "
     return f"{count} more {has} to be filled in: {lines}{', '.join(shown[:_SHOWN])}{more}"

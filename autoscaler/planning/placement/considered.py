@@ -65,31 +65,31 @@ class Explanations:
         expensive than one that surely fits are not checked, except for a few to compare with.
         """
         packing, view = self._packing, self._view(item)
-        listed, told = list[Considered](), dict[Hashable, Verdict]()
+        listed, explanations = list[Considered](), dict[Hashable, Verdict]()
         for i in view.shown(chosen, self._policy.considered):
             fits = view.outcome(i) is ConsideredOutcome.FITS
             same = fits and not chosen.get(i) and packing.admission(i, item) is ADMITTED
             entry = self._known.get(i) if same else None
             if entry is None:
                 # What is chosen or fits has its reasons beside its verdict.
-                verdict = None if fits or chosen.get(i) else self._told(i, item, view, told)
+                verdict = None if fits or chosen.get(i) else self._explanation(i, item, view, explanations)
                 entry = _considered(packing, i, item, chosen.get(i, 0), self._bought, view, verdict)
                 if same:
                     self._known[i] = entry
             listed.append(entry)
         return tuple(listed)
 
-    def _told(self, candidate: int, item: int, view: _View, told: dict[Hashable, Verdict]) -> Verdict:
-        """The explanation of the candidate; `told` has explanations of others with the same devices."""
+    def _explanation(self, candidate: int, item: int, view: _View, explanations: dict[Hashable, Verdict]) -> Verdict:
+        """The explanation of the candidate; `explanations` has those of others with the same devices."""
         trials, shape = self._packing.trials, self._packing.shape_of[candidate]
         if candidate not in view.told_as:
             view.told_as[candidate] = trials.told_as(shape, item)
         key = view.told_as[candidate]
         if key is None:
             return trials.explained(shape, item)
-        if key not in told:
-            told[key] = trials.explained(shape, item)
-        return told[key]
+        if key not in explanations:
+            explanations[key] = trials.explained(shape, item)
+        return explanations[key]
 
     def _view(self, item: int) -> _View:
         key = self._packing.same_outcomes(item)

@@ -189,7 +189,7 @@ class DeviceStates:
         self._world = world
         self.matching = Matching(shape.node, world, requests)
         self._known: dict[Hashable, DeviceState] = {}
-        self._told: dict[tuple[int, int], Step] = {}
+        self._own_steps: dict[tuple[int, int], Step] = {}
         self._counts: dict[str, int | None] = {}
         # The node may also reach devices of other nodes or of no node.
         self.empty = DeviceState(world.allocated, None if world.devices.layers.shared() else shape.whole_devices)
@@ -212,7 +212,7 @@ class DeviceStates:
     def step(self, state: DeviceState, pod: PodApart) -> Step:
         """The verdict of kube-scheduler and the drivers about the claims of the pod in addition to those of the state.
 
-        Its verdict may be about other claims that match the same: `told` converts it.
+        Its verdict may be about other claims that match the same: `verdict` converts it.
         """
         wants = self.matching.of(pod.wants, pod.claims)
         step = state.steps.get(wants)
@@ -223,18 +223,18 @@ class DeviceStates:
             step = state.steps[wants] = alone if alone and refused else self._asked(state, pod)
         return step
 
-    def told_alike(self, step: Step, pod: PodApart) -> Verdict | None:
-        """The verdict of the step for this pod if no further evaluation is needed; see `told`."""
+    def verdict_if_known(self, step: Step, pod: PodApart) -> Verdict | None:
+        """The verdict of the step for this pod if no further evaluation is needed; see `verdict`."""
         if isinstance(step.verdict, Fits) or step.asked.wants == pod.wants:
             return step.verdict_for(pod)
-        known = self._told.get((id(step), pod.wants))
+        known = self._own_steps.get((id(step), pod.wants))
         return None if known is None else known.verdict_for(pod)
 
-    def told(self, state: DeviceState, step: Step, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
+    def verdict(self, state: DeviceState, step: Step, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
         """The verdict for this pod, evaluated with its own claims: the reason of a refusal names the pod's own
         selectors."""
         next(iter(paid))
-        asked = self._told[id(step), pod.wants] = self._asked(state, pod)
+        asked = self._own_steps[id(step), pod.wants] = self._asked(state, pod)
         return asked.verdict_for(pod)
 
     def _asked(self, state: DeviceState, pod: PodApart) -> Step:

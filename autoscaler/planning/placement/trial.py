@@ -51,7 +51,7 @@ class PackingOracle:
         self._left: dict[tuple[int, frozenset[Unit]], int] = {}
         self._fitting: set[int] = set()
         self._held: set[Hashable] = set()  # shapes with the kin of bundles that they take together
-        self._told: dict[tuple[int, int], Verdict] = {}
+        self._step_verdicts: dict[tuple[int, int], Verdict] = {}
         everywhere = Everywhere(requests, classes, self._nodes.matchings)
         # Nothing here refers to the oracle: it is freed with its last reference, and the whole plan with it.
         self._firsts = FirstVerdicts(
@@ -116,10 +116,10 @@ class PackingOracle:
             own, short = self._first_on(shape, item)[0], verdict is FULL
             return own if not over_budget(own) else short_of(self._shapes[shape].free, pod) if short else verdict
         key = (id(step), item)
-        found = self._told.get(key) or states.told_alike(step, pod)
+        found = self._step_verdicts.get(key) or states.verdict_if_known(step, pod)
         if found is None:  # a second evaluation costs the same work
-            found = self.ledger.decide(item, (pod.pod,), lambda paid: states.told(devices, step, pod, paid))
-        return found if over_budget(found) else self._told.setdefault(key, found)
+            found = self.ledger.decide(item, (pod.pod,), lambda paid: states.verdict(devices, step, pod, paid))
+        return found if over_budget(found) else self._step_verdicts.setdefault(key, found)
 
     def told_as(self, shape: int, item: int) -> Hashable:
         """Equal for shapes with the same `explained` verdict about the class, and about all with equal requests and

@@ -160,11 +160,11 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     foreign = any(reason.code is Code.NOT_PREDICTED for reason in entry.reasons)
-    told = (Code.NOT_PREDICTED, Code.NO_DEVICE_OF_CLASS) if foreign else ()
+    said_elsewhere = (Code.NOT_PREDICTED, Code.NO_DEVICE_OF_CLASS) if foreign else ()
     lines = [
         _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
-        if not (nowhere and reason.code in told)
+        if not (nowhere and reason.code in said_elsewhere)
         and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in nearest_texts))
         and not (counts and absent.intersection(none_of_it(reason)))
     ]

@@ -78,7 +78,7 @@ def _pod(task: Task, name: str) -> Object:
     metadata: dict[str, Any] = {"name": name, "namespace": "default"}
     if task.runs is not None:
         metadata["annotations"] = {RUNS_FOR: duration_text(task.runs)}
-        if task.told and task.runs:
+        if task.says_duration and task.runs:
             metadata["annotations"][EXPECTED_DURATION] = duration_text(task.runs)
     if task.checkpoint is not None:
         metadata.setdefault("annotations", {})[CHECKPOINT_INTERVAL] = duration_text(task.checkpoint)

@@ -71,18 +71,20 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     _refuse_prices(kept, [c.usd_per_hour for c in offered], study)
     hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, Policy(considered=0), START), samples))
     hopeless |= _beyond_limits(study, samples, hopeless.keys(), kept)
-    told = tuple(_told(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
-    if told and not skip:
-        shown = "\n".join(f"  {line}" for line in told[:_SHOWN])
-        more = f"\n  and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    lines = tuple(_line(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
+    if lines and not skip:
+        shown = "\n".join(f"  {line}" for line in lines[:_SHOWN])
+        more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
         step = "change the pools or the tasks, or leave such tasks out with --skip-unplaceable"
-        raise BadInputError(f"{counted(len(told), 'kind')} of tasks can never be placed\n{shown}{more}", next_step=step)
+        raise BadInputError(
+            f"{counted(len(lines), 'kind')} of tasks can never be placed\n{shown}{more}", next_step=step
+        )
     without = {kind_of(samples[index]) for index in hopeless}
     tasks = tuple(task for task in study.tasks if kind_of(task) not in without)
     if not tasks:
-        raise BadInputError("no task is left to simulate", next_step="\n  ".join(told[:_SHOWN]))
+        raise BadInputError("no task is left to simulate", next_step="\n  ".join(lines[:_SHOWN]))
     study = replace(study, tasks=tasks)
-    return Prepared(study, kept, told, Machines.of(offered, loaded.snapshot).at_least(study))
+    return Prepared(study, kept, lines, Machines.of(offered, loaded.snapshot).at_least(study))
 
 
 def _beyond_limits(
@@ -176,7 +178,7 @@ def _hopeless(plan: Plan, samples: Sequence[Task]) -> Mapping[int, str]:
     return found
 
 
-def _told(kind: Task, why: str, tasks: Sequence[Task]) -> str:
+def _line(kind: Task, why: str, tasks: Sequence[Task]) -> str:
     number = sum(kind_of(task) == kind_of(kind) for task in tasks)
     gang = f"gang of {kind.replicas} × " if kind.gang else ""
     return f"{kind.place}: {gang}{kind.shape.text} ({counted(number, 'task')}): {why}"

@@ -224,31 +224,31 @@ def _of_variant(manifest: Object, variant: Variant) -> Object:
     return changed
 
 
-Told = Callable[[Variant, int, int], None]
+OnProgress = Callable[[Variant, int, int], None]
 """Called with a variant, how many of its tasks have arrived, and of how many."""
 
 _SHARED: Final[list[tuple[Study, Catalog]]] = []
 
 
 def run_all(
-    study: Study, variants: Sequence[Variant], catalog: Catalog, *, processes: int, told: Told
+    study: Study, variants: Sequence[Variant], catalog: Catalog, *, processes: int, on_progress: OnProgress
 ) -> tuple[Outcome, ...]:
     """The outcomes in the order of the variants, the same for any number of processes."""
     if processes <= 1 or len(variants) == 1:
-        return tuple(_here(study, variants, catalog, told))
+        return tuple(_here(study, variants, catalog, on_progress))
     with ProcessPoolExecutor(min(processes, len(variants)), initializer=_share, initargs=(study, catalog)) as pool:
         asked = {pool.submit(_outcome, variant): variant for variant in variants}
         for done in as_completed(asked):
             if done.exception() is None:
-                told(asked[done], 1, 1)
+                on_progress(asked[done], 1, 1)
         return tuple(future.result() for future in asked)
 
 
-def _here(study: Study, variants: Sequence[Variant], catalog: Catalog, told: Told) -> Iterator[Outcome]:
+def _here(study: Study, variants: Sequence[Variant], catalog: Catalog, on_progress: OnProgress) -> Iterator[Outcome]:
     for variant in variants:
 
         def progress(arrived: int, total: int, *, variant: Variant = variant) -> None:
-            told(variant, arrived, total)
+            on_progress(variant, arrived, total)
 
         yield Run(study, variant, catalog).outcome(progress)
 

@@ -38,7 +38,7 @@ class Task:
 
     `arrives` is counted from the start. `runs` is the run time of each pod, None: to the end of the simulation. `place`
     is the place in the user's file: "trace.csv:7". `checkpoint`: a pod that is evicted is created again, and loses at
-    most this much of its work; None: it is lost. `told`: pods say how long they run.
+    most this much of its work; None: it is lost. `says_duration`: pods say how long they run.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Task:
     gang: bool = False
     place: str = ""
     checkpoint: timedelta | None = None
-    told: bool = False
+    says_duration: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,6 @@ def facts(aws: Aws, ami: str) -> ImageFacts:
     if not found:
         step = "choose an AMI of this region, or have it shared with this account"
         raise TemplateError(f"there is no image {ami}", code="InvalidAMIID.NotFound", next_step=step)
-    told = found[0].get("Architecture", "")
-    architecture = {"x86_64": "amd64"}.get(told, told)
+    named = found[0].get("Architecture", "")
+    architecture = {"x86_64": "amd64"}.get(named, named)
     return ImageFacts(ami, found[0].get("Name", ""), architecture, found[0].get("RootDeviceName", ""))

@@ -353,9 +353,9 @@ def _refs(found: Any, there: Mapping[Ref, Any]) -> Iterator[Ref]:
     reservation of that name existed before, it belongs to a user."""
     zone = _last(found.zone)
     made = [Ref(zone, _last(url)) for url in found.status.auto_created_reservations]
-    told = Ref(zone, found.reservation_name)
-    if not made and told.name and (found.status.procurement_status in _DELIVERED or told not in there):
-        made = [told]
+    named = Ref(zone, found.reservation_name)
+    if not made and named.name and (found.status.procurement_status in _DELIVERED or named not in there):
+        made = [named]
     yield from made
 
 

@@ -56,7 +56,7 @@ class Controller:
             directory=synced,
             layers=lambda: self.shelf.layers,
             changed=lambda: None if self.shelf.changed() else pytest.fail("told of a change that is none"),
-            told=self.outcomes.append,
+            on_outcome=self.outcomes.append,
         )
 
     def _opened(self, cloud: Cloud) -> Opened:

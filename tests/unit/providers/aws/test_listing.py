@@ -84,7 +84,7 @@ def test_a_missing_permission_is_named_and_the_rest_goes_on_later(
     fake.denied.add(action)
     told: list[Progress] = []
     with pytest.raises(PermissionDeniedError, match=action) as caught:
-        fetch(listing, clock, told=lambda step, progress: told.append(progress))
+        fetch(listing, clock, on_page=lambda step, progress: told.append(progress))
     assert f"allow {action}" in caught.value.next_step
     assert (told[-1].done if told else ()) == steps_done
 

@@ -164,7 +164,7 @@ def test_a_missing_permission_is_named_and_the_rest_goes_on_later(
     fake.denied.add(kind)
     told: list[Progress] = []
     with pytest.raises(PermissionDeniedError) as caught:
-        fetch(listing, clock, told=lambda step, progress: told.append(progress))
+        fetch(listing, clock, on_page=lambda step, progress: told.append(progress))
     assert permission in caught.value.message
     assert step in caught.value.next_step
     assert (told[-1].done if told else ()) == done

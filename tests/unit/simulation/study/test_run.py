@@ -98,8 +98,8 @@ def test_a_longer_keep_alive_never_lowers_what_is_paid() -> None:
 
 def test_two_runs_are_equal_also_in_other_processes() -> None:
     variants = [Variant("greedy"), Variant("foreslice")]
-    here = run_all(varied(), variants, catalog(), processes=1, told=lambda *told: None)
-    there = run_all(varied(), variants, catalog(), processes=2, told=lambda *told: None)
+    here = run_all(varied(), variants, catalog(), processes=1, on_progress=lambda *told: None)
+    there = run_all(varied(), variants, catalog(), processes=2, on_progress=lambda *told: None)
     assert here == there
     assert here[0].policy == "greedy"
 
@@ -191,6 +191,6 @@ def test_a_closed_node_opens_for_pods_that_nothing_can_be_bought_for() -> None:
 @pytest.mark.parametrize(("told", "nodes"), [(True, 1), (False, 2)])
 def test_a_closed_node_opens_for_a_pod_that_says_it_ends_sooner(told: bool, nodes: int) -> None:
     long, short = task(0, 0, 7200, gpus=3), task(1, 600, 1200)
-    tasks = study(*(replace(found, told=told) for found in (long, short)))
+    tasks = study(*(replace(found, says_duration=told) for found in (long, short)))
     found = Run(tasks, Variant("closing"), catalog()).outcome()
     assert (found.launched, found.finished) == (nodes, 2)
