@@ -25,6 +25,7 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, RESOURCE_S
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.settings.settings import BatchSettings
+from tests.e2e.harness.gpu_pods import pool
 from tests.e2e.harness.installation import ACCOUNT, Controller, Installation
 from tests.e2e.harness.machines import machine
 
@@ -35,22 +36,9 @@ _ANY_PORT: Final = "127.0.0.1:0"
 # The defaults, but for ports that may be taken.
 CLOCK: Final = SystemClock()
 SETTINGS: Final = {"serve": {f"{name}Address": _ANY_PORT for name in ("metrics", "health", "page")}}
-OBJECTS: Final = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  mode: Act
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 400}
-  disruption: {after: 1s}
+OBJECTS: Final = (
+    pool(mode="Act", limits={"nodes": 400})
+    + """
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -69,6 +57,7 @@ spec:
           deviceClassName: gpu.nvidia.com
           selectors: [{cel: {expression: "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA L4'"}}]
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

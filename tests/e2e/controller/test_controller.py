@@ -36,6 +36,7 @@ from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.harness.control_plane import ControlPlane
+from tests.e2e.harness.gpu_pods import pool
 from tests.e2e.harness.installation import ACCOUNT, ROOT, Controller
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -76,22 +77,7 @@ spec:
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
   containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
 """
-POOL: Final = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 2}
-  disruption: {after: 2s}
-"""
+POOL: Final = pool(limits={"nodes": 2}, disruption={"after": "2s"})
 
 
 def apply(api: KubernetesClient, text: str) -> None:

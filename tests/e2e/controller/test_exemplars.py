@@ -17,28 +17,10 @@ from autoscaler.kube.metadata import is_exemplar
 from instance_catalog.kubernetes import labels
 from tests.e2e.harness.audit import answered
 from tests.e2e.harness.control_plane import PATIENCE
-from tests.e2e.harness.gpu_pods import TEMPLATE, pod
+from tests.e2e.harness.gpu_pods import TEMPLATE, pod, pool
 from tests.e2e.harness.installation import ACCOUNT, BRISK, Controller, Installation
 
-POOL = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  launcher: ClusterAutoscaler
-  mode: Act
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements:
-  - {key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}
-  - {key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 1}
-"""
+POOL = pool("g6.xlarge", launcher="ClusterAutoscaler", mode="Act", limits={"nodes": 1}, disruption=None)
 
 
 @pytest.fixture

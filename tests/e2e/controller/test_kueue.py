@@ -27,33 +27,20 @@ from autoscaler.cluster.resources import (
     PROVISIONING_REQUESTS,
 )
 from instance_catalog.kubernetes import labels
+from tests.e2e.harness.gpu_pods import pool
 from tests.e2e.harness.installation import ROOT, Installation
 from tests.e2e.harness.queue_transcript import held, told
 from tests.e2e.harness.queueing import JOBS, WORKLOADS, Kueue
 from tests.e2e.harness.steered import SteeredClock
 
 EXAMPLES: Final = ROOT / "docs/examples/kueue"
-POOL: Final = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  mode: Act
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements:
-  - {key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}
-  - {key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}
-  drivers: {profiles: [nvidia]}
-  taints: [{key: example.com/queued, value: "true", effect: NoSchedule}]
-  limits: {nodes: LIMIT}
-  disruption: {after: 1s}
-"""
 LIMIT: Final = 12  # nodes
+POOL: Final = pool(
+    "g6.xlarge",
+    mode="Act",
+    taints=[{"key": "example.com/queued", "value": "true", "effect": "NoSchedule"}],
+    limits={"nodes": LIMIT},
+)
 ALONE: Final = {"FORESLICE_LEASE_ELECT": "false"}
 
 
@@ -62,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     configuration = yaml.safe_load(_example("configuration"))
     installed = Installation(tmp_path_factory.mktemp("kueue"), jobs_end=False)
     with installed, Kueue(installed, configuration) as kueue:
-        installed.apply(POOL.replace("LIMIT", str(LIMIT)))
+        installed.apply(POOL)
         for name in ("queue", "cluster-queue", "device-class"):
             kueue.apply(_example(name))
         installed.apply(yaml.safe_dump(_claims("one-gpu")))

@@ -19,7 +19,7 @@ from typing import Final
 
 from autoscaler.cluster.api import ApiError, NotFoundError, Object, key_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, LEASES, NODES, PODS, PROVISIONED_NODES, RESOURCE_CLAIMS
-from tests.e2e.harness.gpu_pods import TEMPLATE
+from tests.e2e.harness.gpu_pods import TEMPLATE, pool
 from tests.e2e.harness.installation import BRISK, NAME, NAMESPACE, Controller, Installation
 from tests.faults import invariants
 
@@ -33,24 +33,7 @@ LOOKS: Final = 40
 CHANGES: Final = 40
 PATIENCE: Final = 1200.0  # seconds; a death takes 5 to 15, by how busy the machine is
 SETTINGS: Final = {**BRISK, "lease": {"duration": "4s", "renewDeadline": "3s", "retry": "1s"}}
-POOL: Final = """
-apiVersion: foreslice.dev/v1alpha1
-kind: KwokNodeTemplate
-metadata: {name: default}
-spec: {}
----
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  mode: Act
-  nodeTemplateRef: {kind: KwokNodeTemplate, name: default}
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 60}
-  disruption: {after: 2s}
----
-"""
+POOL: Final = pool(mode="Act", limits={"nodes": 60}, disruption={"after": "2s"})
 
 
 class Storm:
@@ -182,7 +165,7 @@ class Storm:
 
 def test_no_running_pod_is_lost_in_a_storm_of_kills(tmp_path: Path) -> None:
     with Installation(tmp_path, values={"settings": SETTINGS}) as cluster, ExitStack() as stack:
-        cluster.apply(POOL + TEMPLATE)
+        cluster.apply(POOL + "---" + TEMPLATE)
         storm = Storm(cluster, stack)
         for _ in range(2):
             storm.start()
