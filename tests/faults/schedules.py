@@ -16,20 +16,19 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from autoscaler.cluster.api import ApiError, Object, key_of, list_all
+from autoscaler.cluster.api import Object, key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, RESOURCE_SLICES
-from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
-from providers.errors import ProviderError
-from tests.crash.life import START, CrashError, small_catalog
+from tests.crash.life import START, small_catalog
 from tests.fakes.ec2 import PROMPT, SLUGGISH, Behaviour, FakeEc2
 from tests.fakes.ec2.machines import Machine
 from tests.faults import invariants
 from tests.faults.account_rules import THEIRS, AccountRules
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
+from tests.faults.living import live
 from tests.faults.machine_rules import MachineRules
 from tests.faults.oddities import ODD_PODS, Oddity, foreign_node, foreign_pod
 from tests.faults.scenes import CALLS, FAULTS, GANG_OF, GROUP_CALLS, PLACES, PODS_OF, POOL, QUEUE_CALLS, RARE_CALLS
@@ -40,8 +39,6 @@ from tests.faults.world import AwsSimulation, booted, instances_run
 # The longest back-off that the faults above lead to is an hour.
 RECOVERY = timedelta(hours=4)
 RESYNC = timedelta(minutes=5)
-# So many rounds in a row may end early: each mishap cuts one short, and there are fewer.
-MOST_CUT = 100
 
 
 @cache
@@ -327,20 +324,7 @@ class Schedules(AccountRules, MachineRules, RuleBasedStateMachine):
 
     def live(self, by: timedelta) -> None:
         """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
-        end = self.simulation.clock.now() + by
-        for cut in range(1, MOST_CUT + 1):
-            try:
-                self.simulation.run(end, self._look)
-                return
-            except CrashError:
-                self.restart()
-            except (ApiError, ConfigurationError, ProviderError) as error:
-                if cut == MOST_CUT:
-                    raise AssertionError(invariants.cut_short(error, rounds=cut)) from error
-                self.restart()
-            except Exception as error:
-                raise AssertionError(invariants.ended_by(error)) from error
-        raise AssertionError("the controller does not come up again")
+        live(self.simulation, by, look=self._look, restart=self.restart)
 
     def _look(self, _: Tick) -> None:
         self.witness.looks()

@@ -14,22 +14,21 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from autoscaler.cluster.api import ApiError, key_of, list_all
+from autoscaler.cluster.api import key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
-from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
 from instance_catalog.dataclass import replace
 from instance_catalog.types.catalog import Catalog
-from providers.errors import ProviderError
 from providers.gcp.names import batch_of, read
-from tests.crash.life import START, CrashError, small_catalog
+from tests.crash.life import START, small_catalog
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, UNAVAILABLE, Fault, LateError, refused
 from tests.fakes.gce.errors import ApiError as HttpError
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Machine
 from tests.faults import invariants
 from tests.faults.gcp.project_rules import PLACES, ProjectRules
 from tests.faults.gcp.world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
-from tests.faults.schedules import GANG_OF, MOST_CUT, PODS_OF, POOL, RECOVERY, RESYNC, scenario
+from tests.faults.living import live
+from tests.faults.schedules import GANG_OF, PODS_OF, POOL, RECOVERY, RESYNC, scenario
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
 
@@ -348,20 +347,7 @@ class GcpSchedules(ProjectRules, RuleBasedStateMachine):
 
     def live(self, by: timedelta) -> None:
         """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
-        end = self.simulation.clock.now() + by
-        for cut in range(1, MOST_CUT + 1):
-            try:
-                self.simulation.run(end, self._look)
-                return
-            except CrashError:
-                self.restart()
-            except (ApiError, ConfigurationError, ProviderError) as error:
-                if cut == MOST_CUT:
-                    raise AssertionError(invariants.cut_short(error, rounds=cut)) from error
-                self.restart()
-            except Exception as error:
-                raise AssertionError(invariants.ended_by(error)) from error
-        raise AssertionError("the controller does not come up again")
+        live(self.simulation, by, look=self._look, restart=self.restart)
 
     def _look(self, tick: Tick) -> None:
         groups = self.simulation.fake.project.groups.values()
