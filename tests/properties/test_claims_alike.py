@@ -12,7 +12,7 @@ from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from tests.builders import GPU, snapshot
-from tests.properties.test_device_states import compare_ways, market_of, worlds
+from tests.properties.test_device_states import compare_ways, packing_of, worlds
 
 
 def test_claims_written_otherwise_are_of_one_kin_where_they_match_the_same_on_every_machine(
@@ -27,7 +27,7 @@ def test_claims_written_otherwise_are_of_one_kin_where_they_match_the_same_on_ev
     ]
     pods = [Pod("default", f"p{i}", uid=f"p{i}", claims=(PodClaim("gpu", f"c{i}"),)) for i in range(3)]
     pools = (CapacityPool("team", drivers=("nvidia",)),)
-    trials = market_of(snapshot(pods, made, classes=(GPU,), pools=pools)).trials
+    trials = packing_of(snapshot(pods, made, classes=(GPU,), pools=pools)).trials
     assert trials.kin(0) is trials.kin(1)
     assert trials.kin(2) is not trials.kin(0)
 
@@ -43,7 +43,7 @@ def test_claims_that_match_the_same_everywhere_have_the_answers_of_each(
 ) -> None:
     """As in plans with many kinds of claims."""
     monkeypatch.setattr("autoscaler.planning.placement.matching._MANY", 1)
-    compare_ways(market_of(state), state, data)
+    compare_ways(packing_of(state), state, data)
 
 
 def test_what_an_answer_of_another_claim_means_for_this_one_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_what_an_answer_of_another_claim_means_for_this_one_is_paid_for(monkeypa
     ]
     pods = [Pod("default", f"p{i}", uid=f"p{i}", claims=(PodClaim("gpu", f"c{i}"),)) for i in range(2)]
     pools = (CapacityPool("team", drivers=("nvidia",)),)
-    trials = market_of(snapshot(pods, made, classes=(GPU,), pools=pools)).trials
+    trials = packing_of(snapshot(pods, made, classes=(GPU,), pools=pools)).trials
     assert trials.kin(0) is trials.kin(1)
     trials.explained(0, 0)
     before = trials.ledger.spent

@@ -29,13 +29,12 @@ from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.demand.scope import Scopes
-from autoscaler.planning.placement.device_states import Filled, PodApart, claims_apart
+from autoscaler.planning.placement.device_states import Filled, claims_apart
 from autoscaler.planning.placement.equal_nodes import EqualNodes
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
@@ -46,6 +45,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach
 from instance_catalog.types.catalog import Catalog
 from tests.builders import GPU, NOW, shipped, snapshot
+from tests.properties.equal_nodes import scheduled_once
 
 CATALOG = shipped("g6.12xlarge", "p4d.24xlarge")
 # Types of which some publish devices that differ in names of unknown values only.
@@ -121,7 +121,7 @@ def worlds(draw: st.DrawFn) -> Snapshot:
     return snapshot(pods, made, classes=(GPU, MIG, SERVED), pools=pools)
 
 
-def market_of(state: Snapshot, catalog: Catalog = CATALOG) -> PackingInput:
+def packing_of(state: Snapshot, catalog: Catalog = CATALOG) -> PackingInput:
     world = World.of(state, catalog.drivers.values())
     classes = classes_of(bundles_of(state.pods, state.claims), state)
     return build_packing_input(
@@ -136,9 +136,11 @@ def market_of(state: Snapshot, catalog: Catalog = CATALOG) -> PackingInput:
     )
 
 
-def directly(market: PackingInput, state: Snapshot) -> PackingOracle:
-    ledger = Ledger.of(market.classes, Policy())
-    return PackingOracle(World.of(state, CATALOG.drivers.values()), market.shapes, market.classes, ledger, apart=False)
+def directly(packing: PackingInput, state: Snapshot) -> PackingOracle:
+    ledger = Ledger.of(packing.classes, Policy())
+    return PackingOracle(
+        World.of(state, CATALOG.drivers.values()), packing.shapes, packing.classes, ledger, apart=False
+    )
 
 
 def filled(oracle: PackingOracle, shape: int, items: Sequence[int]) -> Iterator[Filled | None]:
@@ -174,9 +176,9 @@ def some(*counts: int, driver: str = "nvidia") -> PackingInput:
         )
         for i in range(len(counts))
     ]
-    market = market_of(snapshot(pods, made, pools=(CapacityPool("team", drivers=(driver,)),)))
-    assert len(market.classes) == len(pods)
-    return market
+    packing = packing_of(snapshot(pods, made, pools=(CapacityPool("team", drivers=(driver,)),)))
+    assert len(packing.classes) == len(pods)
+    return packing
 
 
 def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,31 +194,20 @@ def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.
     ]
     pools = (CapacityPool("team", drivers=("nvidia",)),)
     state = snapshot(pods, made, classes=(GPU,), pools=pools)
-    repeats: list[bool] = []
-    known = EqualNodes.repeated
-
-    def counted(self: EqualNodes, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
-        found = known(self, candidate, pods, node)
-        repeats.append(found is not None)
-        return found
-
-    monkeypatch.setattr(EqualNodes, "repeated", counted)
-    once = plan_for(state, CATALOG, Policy(), NOW)
-    monkeypatch.setattr(EqualNodes, "repeated", lambda *_: None)
+    once, repeats = scheduled_once(state, CATALOG, monkeypatch)
     assert sum(repeats) >= 3
     assert len(once.placements) == 24
-    assert once == plan_for(state, CATALOG, Policy(), NOW)
 
 
 def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
-    market = some(1, 1)
-    first = claims_apart(market.classes[0].members[0], market.trials.empty(0).world, {})
+    packing = some(1, 1)
+    first = claims_apart(packing.classes[0].members[0], packing.trials.empty(0).world, {})
     assert first is not None
-    candidate = market.candidates[0]
+    candidate = packing.candidates[0]
     for pool, count in (("node-1", 1), ("rack", 0)):
         got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
-        one = EqualNodes(market.trials.empty(0).world)
-        fresh = market.shapes[0].node
+        one = EqualNodes(packing.trials.empty(0).world)
+        fresh = packing.shapes[0].node
         one.remember(
             candidate,
             (first,),
@@ -228,33 +219,33 @@ def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
 
 
 def test_pods_that_differ_in_amounts_repeat_each_other_where_a_node_has_them() -> None:
-    market = some(1, 1)
-    world = market.trials.empty(0).world
-    fresh = NodeState.of(replace(market.shapes[0].node, name="node-1"))
+    packing = some(1, 1)
+    world = packing.trials.empty(0).world
+    fresh = NodeState.of(replace(packing.shapes[0].node, name="node-1"))
     numbers = EqualNodes(world)
-    small, large = (numbers.apart(found.members) for found in market.classes)
+    small, large = (numbers.apart(found.members) for found in packing.classes)
     assert small is not None
     assert large is not None
     assert small[0].amounts != large[0].amounts
     got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "node-1", "gpu-0"),))
-    numbers.remember(market.candidates[0], small, fresh, [Fits(FrozenMap({small[0].claims[0].key: got}))])
-    (repeated,) = numbers.repeated(market.candidates[0], large, "node-2") or ()
+    numbers.remember(packing.candidates[0], small, fresh, [Fits(FrozenMap({small[0].claims[0].key: got}))])
+    (repeated,) = numbers.repeated(packing.candidates[0], large, "node-2") or ()
     (device,) = repeated.allocations[large[0].claims[0].key].devices
     assert (device.pool, device.device) == ("node-2", "gpu-0")
     too_large = replace(large[0], amounts={**large[0].amounts, "cpu": fresh.free("cpu") + 1})
-    assert numbers.repeated(market.candidates[0], (too_large,), "node-2") is None
+    assert numbers.repeated(packing.candidates[0], (too_large,), "node-2") is None
 
 
 def test_devices_beside_a_fresh_node_count_as_well() -> None:
     """Four GPUs of its own and one that every node reaches: five are not too many."""
     state = some(5).snapshot
-    own = market_of(state).shapes[0].sample.slices[0]
+    own = packing_of(state).shapes[0].sample.slices[0]
     pool, one = replace(own.pool, name="rack"), own.devices[:1]
     anywhere = replace(own, name="rack", pool=pool, reach=NodeReach(all_nodes=True), devices=one)
-    market = market_of(replace(state, slices=(anywhere,)))
-    assert market_of(state).trials.takes(0, 0) is False
-    assert market.trials.takes(0, 0) is True
-    assert market.trials.has_room(market.trials.empty(0), 0)
+    packing = packing_of(replace(state, slices=(anywhere,)))
+    assert packing_of(state).trials.takes(0, 0) is False
+    assert packing.trials.takes(0, 0) is True
+    assert packing.trials.has_room(packing.trials.empty(0), 0)
 
 
 def test_devices_that_are_only_watched_are_not_counted() -> None:
@@ -271,20 +262,20 @@ def test_devices_that_are_only_watched_are_not_counted() -> None:
 
 
 def test_equal_claims_under_other_names_are_asked_once() -> None:
-    market = some(1, 1, 1)
-    empty = market.trials.empty(0)
-    assert list(filled(market.trials, 0, [0, 1])).count(None) == 0
+    packing = some(1, 1, 1)
+    empty = packing.trials.empty(0)
+    assert list(filled(packing.trials, 0, [0, 1])).count(None) == 0
     assert empty.devices is not None
     assert len(empty.devices.steps) == 1
-    verdict = market.trials.explained(0, 2)
+    verdict = packing.trials.explained(0, 2)
     assert isinstance(verdict, Fits)
     assert list(verdict.allocations) == ["default/c2"]
 
 
 def test_shares_are_named_after_their_own_claim() -> None:
-    market = some(1, 1, driver=DRIVERS[1])
+    packing = some(1, 1, driver=DRIVERS[1])
     for item in range(2):
-        verdict = market.trials.explained(0, item)
+        verdict = packing.trials.explained(0, item)
         assert isinstance(verdict, Fits)
         (device,) = verdict.allocations[f"default/c{item}"].devices
         assert device.share_id == f"uid-c{item}/0"
@@ -292,9 +283,9 @@ def test_shares_are_named_after_their_own_claim() -> None:
 
 def test_devices_used_otherwise_are_another_state() -> None:
     """Four GPUs: three more fit beside one, and not beside two."""
-    market = some(1, 2, 3)
-    assert [state is not None for state in filled(market.trials, 0, [0, 2])] == [True, True]
-    assert [state is not None for state in filled(market.trials, 0, [1, 2])] == [True, False]
+    packing = some(1, 2, 3)
+    assert [state is not None for state in filled(packing.trials, 0, [0, 2])] == [True, True]
+    assert [state is not None for state in filled(packing.trials, 0, [1, 2])] == [True, False]
 
 
 @pytest.mark.parametrize("cpu", ["100m", "200m"])
@@ -313,16 +304,16 @@ def test_a_daemon_may_keep_a_pod_away_whose_equals_it_lets_in(cpu: str) -> None:
         LabelSelector((Requirement("app", "In", ("noisy",)),)), "kubernetes.io/hostname", ("default",)
     )
     guard = Pod("default", "guard", uid="uid-guard", pod_anti_affinity=(away,))
-    market = market_of(replace(state, pods=tuple(pods), daemon_sets=(DaemonSet("default", "guard", guard),)))
-    assert [type(market.trials.verdict(0, item)) for item in range(len(market.classes))] == [Fits, DoesNotFit]
+    packing = packing_of(replace(state, pods=tuple(pods), daemon_sets=(DaemonSet("default", "guard", guard),)))
+    assert [type(packing.trials.verdict(0, item)) for item in range(len(packing.classes))] == [Fits, DoesNotFit]
 
 
 def test_what_selects_nodes_is_asked_on_a_node_that_is_filled() -> None:
     """The search puts classes on filled nodes that it never tried on an empty one."""
     state = some(1, 1).snapshot
     elsewhere = replace(state.pods[1], node_selector=FrozenMap({"kubernetes.io/arch": "arm64"}))
-    market = market_of(replace(state, pods=(state.pods[0], elsewhere)))
-    assert [found is not None for found in filled(market.trials, 0, [0, 1])] == [True, False]
+    packing = packing_of(replace(state, pods=(state.pods[0], elsewhere)))
+    assert [found is not None for found in filled(packing.trials, 0, [0, 1])] == [True, False]
 
 
 def test_amounts_are_asked_for_every_pod() -> None:
@@ -331,47 +322,47 @@ def test_amounts_are_asked_for_every_pod() -> None:
     pods = [replace(c.sample.pods[0], containers=()) for c in state.classes]
     greedy = replace(pods[0], containers=(Container("main", FrozenMap({"cpu": Quantity.parse("30")})),))
     other = replace(pods[1], containers=(Container("main", FrozenMap({"cpu": Quantity.parse("30001m")})),))
-    market = market_of(replace(state.snapshot, pods=(greedy, other)))
-    assert [found is not None for found in filled(market.trials, 0, [0, 1])] == [True, False]
-    assert [found is not None for found in filled(market.trials, 0, [1])] == [True]
+    packing = packing_of(replace(state.snapshot, pods=(greedy, other)))
+    assert [found is not None for found in filled(packing.trials, 0, [0, 1])] == [True, False]
+    assert [found is not None for found in filled(packing.trials, 0, [1])] == [True]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
-    market = market_of(state)
-    assert len(market.shapes) >= len(DRIVERS)
-    compare_ways(market, state, data)
+    packing = packing_of(state)
+    assert len(packing.shapes) >= len(DRIVERS)
+    compare_ways(packing, state, data)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.data())
 def test_machines_with_like_devices_give_the_answers_of_each(state: Snapshot, data: st.DataObject) -> None:
     """Of the direct way every type is asked with its own devices."""
-    market = market_of(state, ALIKE)
-    plain = [shape for shape in market.shapes if shape.candidate.profiles == ("nvidia",)]
+    packing = packing_of(state, ALIKE)
+    plain = [shape for shape in packing.shapes if shape.candidate.profiles == ("nvidia",)]
     assert len({id(shape.signature) for shape in plain}) < len(plain)
-    compare_ways(market, state, data)
+    compare_ways(packing, state, data)
 
 
-def compare_ways(market: PackingInput, state: Snapshot, data: st.DataObject) -> None:
+def compare_ways(packing: PackingInput, state: Snapshot, data: st.DataObject) -> None:
     """What is known of shapes and filled nodes is what the direct way says."""
-    direct = directly(market, state)
-    for shape in range(len(market.shapes)):
-        for item in range(len(market.classes)):
-            assert market.trials.takes(shape, item) == isinstance(direct.verdict(shape, item), Fits)
-            assert market.trials.explained(shape, item) == direct.explained(shape, item)
-        left = [item for item, found in enumerate(market.classes) for _ in found.members]
+    direct = directly(packing, state)
+    for shape in range(len(packing.shapes)):
+        for item in range(len(packing.classes)):
+            assert packing.trials.takes(shape, item) == isinstance(direct.verdict(shape, item), Fits)
+            assert packing.trials.explained(shape, item) == direct.explained(shape, item)
+        left = [item for item, found in enumerate(packing.classes) for _ in found.members]
         for order in (data.draw(st.permutations(left)) for _ in range(3)):
-            assert market.trials.holds(shape, order[:3]) == (None not in list(filled(direct, shape, order[:3])))
-            for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):
+            assert packing.trials.holds(shape, order[:3]) == (None not in list(filled(direct, shape, order[:3])))
+            for apart, whole in zip(filled(packing.trials, shape, order), filled(direct, shape, order), strict=True):
                 assert (apart is None) == (whole is None)
                 if apart is None or whole is None:
                     continue
                 assert apart.preference == whole.preference
                 assert apart.units == whole.units
-                assert market.trials.full(apart) == direct.full(whole)
-                name = market.shapes[shape].node.name
+                assert packing.trials.full(apart) == direct.full(whole)
+                name = packing.shapes[shape].node.name
                 assert apart.world.nodes[name].used == whole.world.nodes[name].used
                 assert devices_in_use(apart) == devices_in_use(whole)
 

@@ -13,18 +13,14 @@ from autoscaler.model.device_class import Selector
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
-from autoscaler.planning.placement.device_states import PodApart
-from autoscaler.planning.placement.equal_nodes import EqualNodes
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.placement.trial import PackingOracle
-from autoscaler.planning.planner import plan_for
-from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
-from tests.builders import NOW, shipped
-from tests.properties.test_device_states import CATALOG, DRIVERS, compare_ways, directly, market_of, some, worlds
+from tests.builders import shipped
+from tests.properties.equal_nodes import scheduled_once
+from tests.properties.test_device_states import CATALOG, DRIVERS, compare_ways, directly, packing_of, some, worlds
 
 # Of the last type nobody knows how much memory its GPUs have while they may be divided.
 UNSURE = shipped("g6.12xlarge", "p4d.24xlarge", "p6-b300.48xlarge")
@@ -49,7 +45,7 @@ def test_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObjec
     """No two claims are written alike, though many ask for the same."""
     made = {key: replace(claim, requests=respelt(claim.requests, claim.name)) for key, claim in state.claims.items()}
     state = replace(state, claims=FrozenMap(made))
-    compare_ways(market_of(state), state, data)
+    compare_ways(packing_of(state), state, data)
 
 
 def selecting(*expressions: str, catalog: Catalog = CATALOG, driver: str = "nvidia") -> PackingInput:
@@ -60,7 +56,7 @@ def selecting(*expressions: str, catalog: Catalog = CATALOG, driver: str = "nvid
         for (key, claim), expression in zip(state.claims.items(), expressions, strict=True)
         if isinstance(claim.requests[0], DeviceRequest)
     }
-    return market_of(replace(state, claims=FrozenMap(made)), catalog)
+    return packing_of(replace(state, claims=FrozenMap(made)), catalog)
 
 
 _MEMORY = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{}Gi')) >= 0"
@@ -68,23 +64,23 @@ _MEMORY = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{}Gi')) 
 
 def test_claims_that_match_the_same_devices_are_asked_once_however_they_are_spelt() -> None:
     """An L4 has 23 Gi: it has 1, 10 and 20, and no 30 or 40."""
-    market = selecting(*(_MEMORY.format(amount) for amount in (1, 10, 20, 30, 40)))
-    verdicts = [market.trials.verdict(0, item) for item in range(5)]
+    packing = selecting(*(_MEMORY.format(amount) for amount in (1, 10, 20, 30, 40)))
+    verdicts = [packing.trials.verdict(0, item) for item in range(5)]
     assert [type(verdict) for verdict in verdicts] == [Fits] * 3 + [DoesNotFit] * 2
-    empty = market.trials.empty(0)
+    empty = packing.trials.empty(0)
     assert empty.devices is not None
     assert len(empty.devices.steps) == 2
     for item in range(3):
-        verdict = market.trials.explained(0, item)
+        verdict = packing.trials.explained(0, item)
         assert isinstance(verdict, Fits)
         assert list(verdict.allocations) == [f"default/c{item}"]
 
 
 def test_a_claim_is_refused_in_the_words_of_its_own_selector() -> None:
-    market = selecting(_MEMORY.format(30), _MEMORY.format(40))
+    packing = selecting(_MEMORY.format(30), _MEMORY.format(40))
     for item, amount in enumerate((30, 40)):
-        assert isinstance(market.trials.verdict(0, item), DoesNotFit)
-        (reason,) = market.trials.explained(0, item).reasons
+        assert isinstance(packing.trials.verdict(0, item), DoesNotFit)
+        (reason,) = packing.trials.explained(0, item).reasons
         assert str(reason.subject) == f"claim default/c{item}, request gpu"
         assert reason.detail["expressions"] == (_MEMORY.format(amount),)
 
@@ -94,31 +90,31 @@ def test_claims_that_match_other_devices_of_a_node_are_told_apart() -> None:
     there = [d.attributes["resource.kubernetes.io/pcieRoot"] for d in some(1).shapes[0].sample.slices[0].devices]
     assert len(set(there)) == 4
     roots = [f"device.attributes['resource.kubernetes.io'].pcieRoot == '{root}'" for root in there[::3]]
-    market = selecting("true", *roots)
-    direct = directly(market, market.snapshot)
+    packing = selecting("true", *roots)
+    direct = directly(packing, packing.snapshot)
     for item in range(3):
-        assert isinstance(market.trials.verdict(0, item), Fits)
-        assert market.trials.explained(0, item) == direct.explained(0, item)
+        assert isinstance(packing.trials.verdict(0, item), Fits)
+        assert packing.trials.explained(0, item) == direct.explained(0, item)
 
 
 def test_devices_with_other_values_are_another_class() -> None:
     """Neither 30 nor 50 Gi is in an L4, and 30 is in an A100."""
-    market = selecting(_MEMORY.format(30), _MEMORY.format(50))
-    names = [shape.candidate.instance_type.name for shape in market.shapes]
+    packing = selecting(_MEMORY.format(30), _MEMORY.format(50))
+    names = [shape.candidate.instance_type.name for shape in packing.shapes]
     small, large = names.index("g6.12xlarge"), names.index("p4d.24xlarge")
-    assert [type(market.trials.verdict(small, item)) for item in range(2)] == [DoesNotFit, DoesNotFit]
-    assert [type(market.trials.verdict(large, item)) for item in range(2)] == [Fits, DoesNotFit]
+    assert [type(packing.trials.verdict(small, item)) for item in range(2)] == [DoesNotFit, DoesNotFit]
+    assert [type(packing.trials.verdict(large, item)) for item in range(2)] == [Fits, DoesNotFit]
 
 
 def test_claims_about_what_nobody_knows_share_an_answer_and_are_told_in_their_own_words() -> None:
     uuids = [f"device.attributes['gpu.nvidia.com'].uuid == '{uuid}'" for uuid in "ab"]
-    market = selecting(*uuids, "false")
-    assert [type(market.trials.verdict(0, item)) for item in range(3)] == [Unknown, Unknown, DoesNotFit]
-    empty = market.trials.empty(0)
+    packing = selecting(*uuids, "false")
+    assert [type(packing.trials.verdict(0, item)) for item in range(3)] == [Unknown, Unknown, DoesNotFit]
+    empty = packing.trials.empty(0)
     assert empty.devices is not None
     assert len(empty.devices.steps) == 2
     for item, expression in enumerate(uuids):
-        told = market.trials.explained(0, item)
+        told = packing.trials.explained(0, item)
         assert isinstance(told, Unknown)
         assert told.reasons[0].detail["expression"] == expression
 
@@ -126,12 +122,12 @@ def test_claims_about_what_nobody_knows_share_an_answer_and_are_told_in_their_ow
 def test_what_is_unknown_of_one_type_keeps_no_claims_apart_on_the_others() -> None:
     """Nobody has measured what a B300 has while it may be divided: 10 Gi and 20 are still one claim on all machines."""
     expressions = [_MEMORY.format(10 + number / 4) for number in range(80)]
-    market = selecting(*expressions, catalog=UNSURE, driver=DRIVERS[2])
-    kin = [market.trials.kin(item) for item in range(len(market.classes))]
+    packing = selecting(*expressions, catalog=UNSURE, driver=DRIVERS[2])
+    kin = [packing.trials.kin(item) for item in range(len(packing.classes))]
     assert len(kin) == 80
     assert len(set(kin)) == 2  # an L4 has 23 Gi, an A100 has 40
-    unsure = [shape.candidate.instance_type.name for shape in market.shapes].index("p6-b300.48xlarge")
-    assert {type(market.trials.verdict(unsure, item)) for item in range(80)} == {Unknown}
+    unsure = [shape.candidate.instance_type.name for shape in packing.shapes].index("p6-b300.48xlarge")
+    assert {type(packing.trials.verdict(unsure, item)) for item in range(80)} == {Unknown}
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -140,36 +136,25 @@ def test_answers_about_what_nobody_knows_are_those_of_the_direct_way(state: Snap
     """Beside machines whose memory is known, those of which nobody knows whether they have what claims want."""
     made = {key: replace(claim, requests=respelt(claim.requests, claim.name)) for key, claim in state.claims.items()}
     state = replace(state, claims=FrozenMap(made))
-    compare_ways(market_of(state, UNSURE), state, data)
+    compare_ways(packing_of(state, UNSURE), state, data)
 
 
 def test_nodes_whose_claims_match_the_same_devices_are_scheduled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """80 claims with amounts of memory of their own: the plan is that of scheduling every node, and few are."""
     state = selecting(*(_MEMORY.format(10 + number / 4) for number in range(80))).snapshot
-    repeats: list[bool] = []
-    known = EqualNodes.repeated
-
-    def counted(self: EqualNodes, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
-        found = known(self, candidate, pods, node)
-        repeats.append(found is not None)
-        return found
-
-    monkeypatch.setattr(EqualNodes, "repeated", counted)
-    once = plan_for(state, CATALOG, Policy(), NOW)
-    monkeypatch.setattr(EqualNodes, "repeated", lambda *_: None)
+    once, repeats = scheduled_once(state, CATALOG, monkeypatch)
     assert len(repeats) == len(once.launches) >= 15
     assert repeats.count(False) <= 4
-    assert once == plan_for(state, CATALOG, Policy(), NOW)
 
 
 def test_a_class_that_has_spent_its_share_goes_where_the_answer_is_known() -> None:
-    market = some(1, 1, 2)
-    ledger = market.trials.ledger
-    first = market.trials.put(market.trials.empty(0), 0)
+    packing = some(1, 1, 2)
+    ledger = packing.trials.ledger
+    first = packing.trials.put(packing.trials.empty(0), 0)
     assert first is not None
     for item in (1, 2):
         ledger.accounts[item].refused = BudgetSpentError()
-    assert [market.trials.put(market.trials.empty(0), item) is not None for item in (1, 2)] == [True, False]
+    assert [packing.trials.put(packing.trials.empty(0), item) is not None for item in (1, 2)] == [True, False]
     waiting = some(1, 1)
     before = waiting.trials.put(waiting.trials.empty(0), 0)
     waiting.trials.ledger.waiting.add(1)
@@ -181,10 +166,10 @@ def test_a_class_that_has_spent_its_share_goes_where_the_answer_is_known() -> No
 def test_a_class_that_has_spent_its_share_may_go_where_its_kin_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """No machine is asked what it would say, and one that is not known does not count as a refusal."""
     for devices, known in ((1, 1), (100, 0)):
-        market = some(devices, devices, 2)
-        assert market.trials.may_take(0, 1) == known
+        packing = some(devices, devices, 2)
+        assert packing.trials.may_take(0, 1) == known
         for item in (1, 2):
-            market.trials.ledger.accounts[item].refused = BudgetSpentError()
+            packing.trials.ledger.accounts[item].refused = BudgetSpentError()
         with monkeypatch.context() as asking:
             asking.setattr(PackingOracle, "verdict", lambda *_: pytest.fail("a machine was asked"))
-            assert [market.trials.may_take(item, 1) for item in (1, 2)] == [known, 1]
+            assert [packing.trials.may_take(item, 1) for item in (1, 2)] == [known, 1]

@@ -23,7 +23,7 @@ from autoscaler.scheduling.fit import fit_claims
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from tests.builders import NOW, claim, plan, pod, snapshot
-from tests.properties.test_device_states import CATALOG, DRIVERS, market_of
+from tests.properties.test_device_states import CATALOG, DRIVERS, packing_of
 from tests.properties.test_matching_claims import UNSURE, selecting
 
 _MEMORY = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{}Gi')) >= 0"
@@ -35,7 +35,7 @@ _ERROR = (
 
 
 def test_lists_of_offerings_are_shared_where_an_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    market = selecting(*[_MEMORY.format(10)] * 8, catalog=UNSURE, driver=DRIVERS[2])
+    packing = selecting(*[_MEMORY.format(10)] * 8, catalog=UNSURE, driver=DRIVERS[2])
     made: list[int] = []
     begun = considered._View.__init__
 
@@ -44,12 +44,12 @@ def test_lists_of_offerings_are_shared_where_an_answer_is_unknown(monkeypatch: p
         begun(self, packing, item, policy)
 
     monkeypatch.setattr(considered._View, "__init__", counted)
-    shared = plan_for(market.snapshot, UNSURE, Policy(), NOW)
+    shared = plan_for(packing.snapshot, UNSURE, Policy(), NOW)
     told = {entry.outcome for demand in shared.demands for entry in demand.considered}
     assert ConsideredOutcome.UNKNOWN in told
     assert len(made) < len(shared.demands) == 8
     monkeypatch.setattr(PackingInput, "same_outcomes", lambda *_: None)
-    assert replace(shared, work=0) == replace(plan_for(market.snapshot, UNSURE, Policy(), NOW), work=0)
+    assert replace(shared, work=0) == replace(plan_for(packing.snapshot, UNSURE, Policy(), NOW), work=0)
 
 
 def test_a_new_node_is_scheduled_without_the_devices_of_other_new_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +74,13 @@ def test_a_new_node_is_scheduled_without_the_devices_of_other_new_nodes(monkeypa
 
 @pytest.mark.parametrize("expressions", [[_MEMORY.format(10)] * 4, [_MEMORY.format(10), _ERROR, _ERROR]])
 def test_what_breaks_is_what_each_class_would_say(expressions: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    market = selecting(*expressions)
-    shapes, items = range(len(market.shapes)), range(len(expressions))
-    every = {(shape, item): market.trials.verdict(shape, item) for shape in shapes for item in items}
+    packing = selecting(*expressions)
+    shapes, items = range(len(packing.shapes)), range(len(expressions))
+    every = {(shape, item): packing.trials.verdict(shape, item) for shape in shapes for item in items}
     taken = {item for (_, item), verdict in every.items() if isinstance(verdict, Fits)}
     fatal = {shape: [i for i in items if isinstance(every[shape, i], Fatal) and i in taken] for shape in shapes}
     assert any(fatal.values()) == (_ERROR in expressions)
-    again = market_of(market.snapshot)
+    again = packing_of(packing.snapshot)
     asked: list[tuple[int, int]] = []
     verdict = PackingOracle.verdict
 
@@ -93,7 +93,7 @@ def test_what_breaks_is_what_each_class_would_say(expressions: list[str], monkey
     assert [again.trials.breaks(shape, items) for shape in shapes] == [next(iter(fatal[s]), None) for s in shapes]
     if not any(fatal.values()):
         # As if each had been asked, but they were not.
-        assert [again.trials.known_shapes(i) for i in items] == [market.trials.known_shapes(i) for i in items]
+        assert [again.trials.known_shapes(i) for i in items] == [packing.trials.known_shapes(i) for i in items]
         assert len([one for one in asked if one[1] != 0]) < len(items)
 
 
@@ -107,9 +107,9 @@ def test_a_question_about_a_new_node_is_asked_beside_the_claims_of_the_pod_alone
         return fit_claims(pod, node, world)
 
     monkeypatch.setattr("autoscaler.planning.placement.device_states.fit_claims", counted)
-    market = selecting(*(_MEMORY.format(10 + number) for number in range(6)))
+    packing = selecting(*(_MEMORY.format(10 + number) for number in range(6)))
     for item in range(6):
-        market.trials.fits(0, item)
+        packing.trials.fits(0, item)
     assert seen == [{f"default/c{item}"} for item in range(len(seen))]
 
 

@@ -45,26 +45,26 @@ def _state(expression: str, **fields: object) -> Snapshot:
 
 @pytest.mark.parametrize("expression", IN_VAIN)
 def test_no_type_takes_what_asks_in_vain(expression: str) -> None:
-    market = packing_input(_state(expression), CATALOG)
-    assert asks_in_vain(market, 0)
-    assert no_type_has(market, CATALOG, 0)
-    assert len(market.shapes) >= 3
-    assert not any(market.trials.takes(shape, 0) for shape in range(len(market.shapes)))
+    packing = packing_input(_state(expression), CATALOG)
+    assert asks_in_vain(packing, 0)
+    assert no_type_has(packing, CATALOG, 0)
+    assert len(packing.shapes) >= 3
+    assert not any(packing.trials.takes(shape, 0) for shape in range(len(packing.shapes)))
 
 
 @pytest.mark.parametrize("expression", NOT_IN_VAIN)
 def test_what_may_be_there_is_tried(expression: str) -> None:
-    market = packing_input(_state(expression), CATALOG)
-    assert not asks_in_vain(market, 0)
-    assert not no_type_has(market, CATALOG, 0)
+    packing = packing_input(_state(expression), CATALOG)
+    assert not asks_in_vain(packing, 0)
+    assert not no_type_has(packing, CATALOG, 0)
 
 
 def test_a_part_of_a_card_is_no_choice() -> None:
     nameless = replace(SMALL, product_name=None)
-    market = packing_input(_state(IN_VAIN[0]), CATALOG)
-    assert not no_type_has(market, Catalog.of([*CATALOG, machine("nameless", nameless, 1, "4")]), 0)
+    packing = packing_input(_state(IN_VAIN[0]), CATALOG)
+    assert not no_type_has(packing, Catalog.of([*CATALOG, machine("nameless", nameless, 1, "4")]), 0)
     part = replace(machine("part", nameless, 1, "4"), accelerator_count=Fraction(1, 2))
-    assert no_type_has(market, Catalog.of([*CATALOG, part]), 0)
+    assert no_type_has(packing, Catalog.of([*CATALOG, part]), 0)
 
 
 def test_a_driver_that_the_catalog_describes_may_publish_it() -> None:
@@ -84,6 +84,6 @@ def test_devices_that_every_node_reaches_may_have_it() -> None:
 
 
 def test_an_allocated_claim_asks_for_nothing_any_more() -> None:
-    market = packing_input(_state(IN_VAIN[0], allocation=Allocation(())), CATALOG)
-    assert not asks_in_vain(market, 0)
-    assert not no_type_has(market, CATALOG, 0)
+    packing = packing_input(_state(IN_VAIN[0], allocation=Allocation(())), CATALOG)
+    assert not asks_in_vain(packing, 0)
+    assert not no_type_has(packing, CATALOG, 0)
