@@ -1,1 +1,1 @@
-"""The autoscaler: from pending claims to a plan, and from a plan to nodes. docs/architecture.md shows the rooms."""
+"""The autoscaler: from pending claims to a plan, and from a plan to nodes. docs/architecture.md lists its packages."""

@@ -184,7 +184,7 @@ def like_before(earlier: Change, trials: Replanner, budget: Budget) -> Advice | 
 
 
 def _shape(part: Change) -> tuple[object, ...]:
-    """What is equal in changes of pods that differ in a value."""
+    """The common part of changes of pods that differ in a value."""
     kind, _, name = part.subject.partition(" ")
     detail = {key: value for key, value in part.detail.items() if key not in ("value", "was")}
     return part.kind, kind, name if kind in ("pool", "NodePool") else "", FrozenMap(detail)

@@ -1,4 +1,4 @@
-"""What becomes of ignored pods: kube-scheduler binds them to existing nodes where they fit, whatever pools serve.
+"""Ignored pods: kube-scheduler binds them to existing nodes where they fit, whatever pools serve.
 
 For the others this finds all other obstacles by one plan as if every pool served them. The first obstacle of such a pod
 is a pool's scope; users should not discover the next one only after they removed it.

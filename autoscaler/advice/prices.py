@@ -1,7 +1,8 @@
-"""What people tell a plan about the machines that fit: a price for what has none, and a CapacityBlock for what is sold
-only as capacity that somebody buys for a time, such as a4-highgpu-8g.
+"""Facts that a user adds to a plan: the price of a type without one, or the CapacityBlock for a type that is sold only
+for a period, such as a4-highgpu-8g.
 
-Nobody gives up an accelerator because the catalog lacks a number, or the plan does not know what has been bought.
+They come before other changes: a missing number, or a block that is bought already, is no reason to give up an
+accelerator.
 """
 
 from __future__ import annotations

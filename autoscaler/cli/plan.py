@@ -259,7 +259,7 @@ def _decide(
 def _advice(
     decided: Plan, loaded: Loaded, snapshot: Snapshot, catalog: Catalog, policies: tuple[Policy, Policy], now: datetime
 ) -> tuple[Diagnostic, ...]:
-    """What people may not expect of the plan. The policies: with the cloud that it uses, and as it was asked for."""
+    """Warnings about the plan. The policies: with the cloud that it uses, and as the user asked for it."""
     used, asked = policies
     disks = cheaper_with_larger_disks(decided, snapshot, catalog, used, now)
     return (

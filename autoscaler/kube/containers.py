@@ -130,7 +130,7 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
 
 
 class NamedModel(NamedTuple):
-    """What a text says of a model: the fields of a Container, in short."""
+    """The facts about a model in a text, as the fields of a Container."""
 
     billions: float | None = None
     bits: int = 16

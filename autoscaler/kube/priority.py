@@ -51,7 +51,7 @@ def parse_priority_class(raw: object, problems: Problems | None = None) -> Prior
 
 
 def _add(name: str) -> str:
-    """How to get a class that is not in the files."""
+    """The step that adds a class to the files."""
     new = f"{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: {name}}}, value: 0}}"
     command = f"kubectl get priorityclass {shlex.quote(name)} -o yaml"
     return f"add it to the files (`{command}`), or, before it exists, with the value that it will have: {new}"

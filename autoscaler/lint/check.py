@@ -1,4 +1,4 @@
-"""The entrance to this room: all checks over all subjects."""
+"""The entry point of this package: all checks over all subjects."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def _unprepared(pod: Pod, preparing: Callable[[str], Mapping[str, NeedsMore]]) -
 
 
 def _preparing(resource: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
-    """What the types with the resource need before it is there."""
+    """The condition under which the types have the resource."""
     (name, needs), *_ = preparations(resource, catalog).items()
     model = card.model if (card := catalog.types[name].accelerator) else ""
     return (

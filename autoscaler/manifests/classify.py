@@ -140,7 +140,7 @@ def _group_now(version: str, name: str) -> str:
 
 
 def _reason(group: str, name: str, document: Document) -> str | None:
-    """Why the object is ignored; None if it may have an influence."""
+    """The reason why the object is ignored; None if it may have an influence."""
     if group == _KUSTOMIZE:
         command = render_command(document.file) if name == "Kustomization" else RENDER_OVERLAY
         return f"it is an instruction to kustomize; give what it renders: {command}"

@@ -48,7 +48,7 @@ _NOTHING: Final = Diagnostic(
 class Loaded:
     """`snapshot` may only be planned for when `ok`. `documents` are all objects that were read, in the files' order.
 
-    `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them. `skipped` names
+    `overlays` (InstanceTypeOverlay) and `node_templates` are read by other packages. `skipped` names
     the objects that stop a plan without --skip-unknown: they may make pods. `refused` are documents that are not read,
     with an error; `templates` names ignored objects that ask for devices.
     """

@@ -38,7 +38,7 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 @dataclass(slots=True)
 class ManifestSet:
-    """By name or namespace/name, in the order of the files. `raw` are objects that other rooms interpret."""
+    """By name or namespace/name, in the order of the files. `raw` are objects that other packages read."""
 
     contexts: list[PlanContext] = field(default_factory=list)
     priorities: dict[str, PriorityClass] = field(default_factory=dict)

@@ -194,7 +194,7 @@ SHORT_AMOUNTS: Final = frozenset({Code.INSUFFICIENT_RESOURCE, Code.INSUFFICIENT_
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a reason is about: one object ("pod default/train"), and perhaps a part of it ("claim default/gpu, request
+    """The subject of a reason: one object ("pod default/train"), and perhaps a part of it ("claim default/gpu, request
     gpu").
 
     Its text is printed, and stored in the cluster; `parse` reads what is stored.

@@ -58,7 +58,7 @@ class FailingObject:
     among: frozenset[str] | None = None
     """The namespace whose pods alone looked for nodes when a pool, block or class was found; None with others."""
     waits: bool = False
-    """Whether it is a pod that waits because others of its namespace make planning fail."""
+    """True for a pod that waits because others of its namespace make planning fail."""
 
     def holds_with(self, namespaces: frozenset[str]) -> bool:
         """True if the pods of all these namespaces were present when it was found."""

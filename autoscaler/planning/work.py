@@ -62,7 +62,7 @@ class Ledger:
 
     accounts: tuple[Account, ...]
     given: list[int]
-    """What each class got of its own."""
+    """The units that each class got of its own."""
     turns: Mapping[int, _Turns] = field(default_factory=dict)
     """By class, the turns of its namespace; for classes in namespaces where some wait."""
     waiting: set[int] = field(default_factory=set)

@@ -79,7 +79,7 @@ def _network(advice: Advice) -> Iterator[str]:
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:
-    """What the nodes of pods with claims of MIG parts run, if no pool says so."""
+    """The drivers of nodes for claims of MIG parts, if no pool lists any."""
     kinds = {part.kind for part in advice.change.parts or (advice.change,)}
     if ChangeKind.CLAIM_PARTS in kinds and ChangeKind.SET_DRIVERS not in kinds and advice.result.drivers:
         yield f"its nodes run [{', '.join(advice.result.drivers)}], spec.drivers.profiles of a CapacityPool"
@@ -97,7 +97,7 @@ def _otherwise(advice: Advice) -> Iterator[str]:
 
 
 def _unfit(result: Result) -> Iterator[str]:
-    """Why pods do not work on the machine, and the models that do not load there: kube-scheduler does not know."""
+    """The reasons why pods do not work on the machine, and models that do not load: kube-scheduler knows neither."""
     yield from result.useless
     for each in result.models:
         yield f"{each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}"

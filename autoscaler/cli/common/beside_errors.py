@@ -1,5 +1,5 @@
-"""What decides about the pods of manifests with errors, whatever these errors are: who corrects them shall not meet it
-only afterwards."""
+"""Obstacles of the pods in manifests that have errors: they are shown together with the errors, not only after these
+are corrected."""
 
 from __future__ import annotations
 

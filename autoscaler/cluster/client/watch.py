@@ -59,9 +59,9 @@ class Stream:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""
         self.over = False
-        """Whether `take` has said what ended the stream. To continue, begin another one."""
+        """True once `take` has returned the reason why the stream ended. To continue, begin another one."""
         self.failures = failures
-        """How often in a row it failed: the next one waits accordingly."""
+        """The number of failures in a row, on which the next wait depends."""
         self._transport = transport
         self._path = path
         self._received = version

@@ -88,7 +88,7 @@ def _report(model: type[BaseModel], detail: ErrorDetails, problems: Problems, pa
 
 
 def _list_step(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    """How to write a list, with the fields of its entries if these are objects."""
+    """The form of a list, with the fields of its entries if these are objects."""
     fields = [name for name in _known_fields(model, location) if name not in _known_fields(model, location[:-1])]
     return "start each entry with `- `" + (f"; it has the fields {', '.join(sorted(fields))}" if fields else "")
 

@@ -105,7 +105,7 @@ def machines_having(resource: str, catalog: Catalog) -> dict[str, Quantity]:
 
 
 def preparations(resource: str, catalog: Catalog) -> dict[str, NeedsMore]:
-    """What instance types with a device plugin's resource need before its devices work; {} if one needs nothing."""
+    """The needs of instance types with a device plugin's resource before its devices work; {} if one needs nothing."""
     found = {name: what_else_it_needs(catalog.types[name]) for name in machines_having(resource, catalog)}
     needed = {name: needs for name, needs in found.items() if needs is not None}
     return needed if len(needed) == len(found) else {}

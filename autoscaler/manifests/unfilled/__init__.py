@@ -1,1 +1,1 @@
-"""What templates and examples left for users to fill in, looked for in a whole file."""
+"""Values that templates and examples leave for users to fill in, searched in a whole file."""

@@ -1,4 +1,4 @@
-"""Where else in a file is something to fill in: values that are no problem by themselves, such as those of `env`."""
+"""Other values of a file to fill in, which are no problem by themselves, such as those of `env`."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def driver_sets(
 def _beside_running(
     there: DriverSet, instance_type: InstanceType, requested: AbstractSet[str]
 ) -> tuple[DriverSet, ...]:
-    """What a node of the type runs in a cluster of which drivers are known, `there` those with devices on it."""
+    """The drivers of a node of the type in a cluster whose drivers are known; `there` are those with devices on it."""
     own_plugin = NO_DRIVER in requested & plugin_resources(instance_type).keys()
     return (there,) if (there.profiles or own_plugin) and unpredictable(instance_type, there) is None else ()
 

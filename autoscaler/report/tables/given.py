@@ -41,7 +41,7 @@ def given_of(snapshot: Snapshot, *, incomplete: int = 0, suspended: int = 0, ski
 
 
 def nothing_pending(given: Given) -> Iterator[str]:
-    """What the input holds instead of pending pods, and what to give."""
+    """The contents of the input if it has no pending pods, and the next step."""
     if given.elsewhere:
         have = "already has a node" if len(given.elsewhere) == 1 else "already have nodes"
         names = list(dict.fromkeys(name for _, name in given.elsewhere))

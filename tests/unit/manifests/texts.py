@@ -1,4 +1,4 @@
-"""Manifests that the tests of this room share, and the way to load them."""
+"""Manifests that several tests share, and the way to load them."""
 
 from __future__ import annotations
 
