@@ -61,6 +61,9 @@ def _groups(template: Fields, workload: Workload, groups: int, *, scheduler: str
     least = policy.child("minRoleReplicas")
     policy.ignore("minRoleReplicas")
     policy.unread()
+    if groups * sum(map(_pods_of, roles)) > MOST_PODS:
+        template.error("roles", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+        return found
     for index in range(groups):
         group, needed = f"{workload.metadata.name}-{index}", 0
         made = Expansion()
@@ -74,10 +77,16 @@ def _groups(template: Fields, workload: Workload, groups: int, *, scheduler: str
             replicas = own.integer("replicas", 1)
             needed += of_each * min(replicas, least.integer(role.text("name"), replicas))
         found += _scheduled(made, workload, group, scheduler=scheduler, needed=needed)
-        if len(found.pods) > MOST_PODS:
-            template.error("roles", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
-            return Expansion()
     return found
+
+
+def _pods_of(role: Fields) -> int:
+    """How many pods a role has in a group, known before any of them is made; a mistake in a number is told later."""
+    replicas, workers = (
+        value if isinstance(value := role.raw(name), int) and value >= 0 else default
+        for name, default in (("replicas", 1), ("workerReplicas", 0))
+    )
+    return replicas * (1 + workers)
 
 
 def _role(role: Fields, workload: Workload, group: str) -> tuple[Expansion, int]:

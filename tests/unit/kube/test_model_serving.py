@@ -83,3 +83,15 @@ def test_what_a_plan_does_not_follow_is_said(given: dict[str, Any], expected: st
 def test_workers_need_a_template() -> None:
     _, problems = expanded(role("p", workerReplicas=2))
     assert problems == ["spec.template.roles[0].workerTemplate: is required for 2 workers"]
+
+
+@pytest.mark.parametrize("replicas", [1, 5])
+def test_too_many_pods_are_refused_before_any_is_made(replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(*_: Any, **__: Any) -> Expansion:
+        raise AssertionError("a pod is made")
+
+    monkeypatch.setattr("autoscaler.kube.workloads.model_serving.stamp", made)
+    roles = [role(f"r{index}", workerReplicas=1, workerTemplate=TEMPLATE) for index in range(6000 // replicas)]
+    found, problems = expanded(*roles, replicas=replicas)
+    assert found.pods == ()
+    assert "spec.template.roles: more than 10000 pods" in problems
