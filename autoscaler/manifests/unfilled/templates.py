@@ -37,16 +37,31 @@ def _helm(file: str) -> str:
     if "templates" not in parts[:-1]:
         return "`helm template CHART | foreslice plan -f -`, where CHART is the folder with Chart.yaml"
     last = len(parts) - 1 - parts[::-1].index("templates")
-    return f"`helm template {shlex.quote(str(PurePath(*parts[:last])))} | foreslice plan -f -`"
+    chart = str(PurePath(*parts[:last]))
+    return f"`helm template {shlex.quote(f'./{chart}' if chart.startswith('-') else chart)} | foreslice plan -f -`"
 
 
 LIKE_A_VARIABLE: Final = "it looks like a variable that was not replaced: "
 
 
+# Variables that a shell, the loader of programs or the C library reads, so that a value meant for a manifest would
+# change which program runs, or how; and those that bash lets nobody set (bash(1), Shell Variables; ld.so(8)).
+_STEERING: Final = re.compile(
+    r"PATH|path|fpath|IFS|ENV|CDPATH|UID|EUID|PPID|SHELLOPTS|PS[0-4]|PROMPT_COMMAND|BASH.*|ZDOTDIR|LD_.*|DYLD_.*|GLIBC_TUNABLES|"
+    r"MALLOC_.*|GCONV_PATH|LOCPATH|NLSPATH|LANG|LANGUAGE|LC_.*|TEXTDOMAIN.*"
+)
+
+
 def substituting(names: Sequence[str], file: str) -> str:
     """The next step for a file with these variables. Others, which shells and programs in it read, stay as they are."""
-    listed = " ".join(f"${name}" for name in names)
-    given = " ".join(f"{name}=" for name in names)
+    safe = [name for name in names if not _STEERING.fullmatch(name)]
+    steering = [f"${name}" for name in names if name not in safe]
+    into = f"write the value of {' and '.join(steering)} into the file: shells and programs read variables of that name"
+    if not safe:
+        return f"{LIKE_A_VARIABLE}{into}"
+    listed = " ".join(f"${name}" for name in safe)
+    given = " ".join(f"{name}=" for name in safe)
     source = "FILE" if file in ("", "-") else shlex.quote(file)
-    value = "its value after" if len(names) == 1 else "a value after each"
-    return f"{LIKE_A_VARIABLE}write {value} `=` and run `{given} envsubst '{listed}' < {source} | foreslice plan -f -`"
+    value = "its value after" if len(safe) == 1 else "a value after each"
+    command = f"`{given} envsubst '{listed}' < {source} | foreslice plan -f -`"
+    return f"{LIKE_A_VARIABLE}{f'{into}; ' if steering else ''}write {value} `=` and run {command}"

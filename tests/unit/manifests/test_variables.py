@@ -12,6 +12,7 @@ import pytest
 from autoscaler.kube.problem import UNREPLACED
 from autoscaler.manifests.classify import NO_INFLUENCE
 from autoscaler.manifests.load import Loaded, load
+from autoscaler.manifests.unfilled.templates import rendering, substituting
 from instance_catalog.diagnostic import Severity
 
 POD = """
@@ -79,6 +80,41 @@ def test_the_command_of_a_file_works(tmp_path: Path) -> None:
 def test_one_variable_has_a_command_too() -> None:
     (step,) = steps("apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\nspec: {containers: [{name: c, image: i}]}\n")
     assert step.endswith("write its value after `=` and run `NAME= envsubst '$NAME' < FILE | foreslice plan -f -`")
+
+
+@pytest.mark.parametrize("name", ["PATH", "IFS", "LD_PRELOAD", "BASH_ENV", "UID", "LC_ALL", "path"])
+def test_a_variable_that_shells_read_is_never_set(name: str) -> None:
+    """`PATH= envsubst` would find no envsubst, and `LD_PRELOAD=` would load what somebody wrote for a manifest."""
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: ${name}}}\nspec: {{containers: [{{name: c, image: i}}]}}\n"
+    (step,) = steps(pod)
+    assert f"write the value of ${name} into the file" in step
+    assert "envsubst" not in step
+    (both,) = steps(f"{pod.replace(name, 'NAME')}---\n{pod}")
+    assert f"write the value of ${name} into the file: shells and programs read" in both
+    assert both.endswith("; write its value after `=` and run `NAME= envsubst '$NAME' < FILE | foreslice plan -f -`")
+
+
+@pytest.mark.skipif(shutil.which("envsubst") is None, reason="envsubst (gettext) is not installed")
+@pytest.mark.parametrize(
+    "name", ["-rf.yaml", "$(touch pwned).yaml", "a'b.yaml", 'a"b`touch pwned`.yaml', "a;touch pwned"]
+)
+def test_the_command_is_safe_whatever_the_name_of_the_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("kind: ${NAME}\n")
+    command = substituting(["NAME"], name).partition("`=` and run `")[2].removesuffix(" | foreslice plan -f -`")
+    result = subprocess.run(
+        ["sh", "-c", command.replace("= ", "=x ", 1)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert result.stdout == "kind: x\n"
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_chart_is_no_option_of_helm() -> None:
+    assert "`helm template ./-chart | " in rendering("{{ .Values.x }}", "-chart/templates/a.yaml")
 
 
 def test_a_name_without_dollar_is_no_variable_of_envsubst() -> None:
