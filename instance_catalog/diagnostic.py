@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -17,13 +17,6 @@ _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 def all_of(words: Sequence[str]) -> str:
     """ "a, b and c"."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
-
-
-def and_more(found: Sized, kind: str = "pod") -> str:
-    """The number of objects beside the first, which a message is about: " (as do 2 more pods)"; "" if there is only
-    one."""
-    rest = len(found) - 1
-    return f" (as does 1 more {kind})" if rest == 1 else f" (as do {rest} more {kind}s)" if rest > 0 else ""
 
 
 class Severity(Enum):
@@ -41,7 +34,8 @@ class Diagnostic:
 
     `path` is the field inside the subject, () for the subject itself. `subject` is "Pod default/main" or "instance type
     p5.48xlarge". `file` is as the user gave it ("-" is standard input, "" the live cluster), `line` 1-based, 0 if
-    unknown. `sources` are all files that contribute to the subject: any of them may be the wrong one.
+    unknown. So many `others` have the same defect. `sources` are all files that contribute to the subject: any of them
+    may be the wrong one.
     """
 
     message: str
@@ -51,6 +45,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
     file: str = ""
     line: int = 0
+    others: int = 0
     sources: tuple[str, ...] = declared(default=(), compare=False, repr=False)
 
     @property
@@ -70,8 +65,9 @@ class Diagnostic:
 
     @property
     def about(self) -> str:
-        """The subject on one line: a name may have line breaks, which would begin separate lines in a log."""
-        return _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
+        """The subject on one line, as a name may have line breaks; and how many others have the same."""
+        subject = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
+        return f"{subject} and {self.others} more" if self.others else subject
 
     def __str__(self) -> str:
         """On one line: the statement; what to do next."""

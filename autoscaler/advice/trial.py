@@ -160,7 +160,7 @@ class Replanner:
         pods = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key in self.asked.keys))
         taints = self._taken_tolerations(pods, plan)
         reasons = not_working(pods, plan, self.asked.catalog)
-        useless = tuple(f"{reason.subject.name}: {reason.detail['problem']}" for reason in reasons)
+        useless = tuple(f"{one.subject.name}: {one.detail['problem']}; {one.detail['next_step']}" for one in reasons)
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
         price = None if unpriced else found.usd_per_hour
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)

@@ -44,7 +44,7 @@ from autoscaler.planning.one_cloud import cloud_meant, clouds_of, clouds_of_pool
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
-from autoscaler.report.changes.model_texts import old_text, small_text
+from autoscaler.report.changes.model_texts import model_text
 from autoscaler.report.tables.given import Given, given_of, without_node_names
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
@@ -248,7 +248,7 @@ def _decide(
     models = tuple(placed_models(decided, snapshot, catalog))
     small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
     aside = unconsidered(snapshot, decided, catalog)
-    useless = (*not_working(snapshot, decided, catalog), *map(_models, small), *([_bfloat16(old)] if old else []))
+    useless = (*not_working(snapshot, decided, catalog), *map(_models, small), *([_models(old)] if old else []))
     decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *aside, *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
@@ -316,17 +316,13 @@ def _memory(found: IfMeasured | None) -> Iterator[Diagnostic]:
         )
 
 
-def _models(found: TooSmall) -> Reason:
-    """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them at what price."""
-    problem = small_text(found)
-    if found.surely:
-        return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=problem, not_working=found.pods)
-    return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=problem)
-
-
-def _bfloat16(found: TooOld) -> Reason:
-    """That vLLM stops on GPUs of before Ampere, and what helps."""
-    return Reason.of(Code.ADVICE, Subject("Pod", found.pod), problem=old_text(found))
+def _models(found: TooSmall | TooOld) -> Reason:
+    """That models do not fit into the GPUs that their pods get, or hardly, or stop on GPUs of before Ampere; and which
+    ones run them."""
+    problem, step = model_text(found)
+    subject = Subject("Pod", found.pod, others=found.pods - 1)
+    useless = {"not_working": found.pods} if isinstance(found, TooSmall) and found.surely else {}
+    return Reason.of(Code.ADVICE, subject, problem=problem, next_step=step, **useless)
 
 
 def _of_clouds(used: Policy, asked: Policy, clouds: Sequence[str], snapshot: Snapshot) -> Iterator[Diagnostic]:

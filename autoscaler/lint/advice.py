@@ -21,7 +21,7 @@ from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.architecture import LACKING, unaware
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES, readable, running_drivers
 from autoscaler.planning.supply.simulated_nodes import wants_simulated_node
-from instance_catalog.diagnostic import Diagnostic, Path, Severity, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.frozen_map import EMPTY
@@ -37,15 +37,18 @@ _BLOCK_BARS: Final = {
 }
 
 
-def surprise(subject: str, path: Path, message: str, next_step: str, origin: Origin = CLUSTER) -> Diagnostic:
-    """A warning about an object, such as "Pod default/main", or about one of its fields."""
-    return Diagnostic(message, next_step, path, subject, Severity.WARNING, origin.path, origin.line)
+def surprise(
+    subject: str, path: Path, message: str, next_step: str, origin: Origin = CLUSTER, *, others: int = 0
+) -> Diagnostic:
+    """A warning about an object, such as "Pod default/main", or about one of its fields; so many `others` have it."""
+    return Diagnostic(message, next_step, path, subject, Severity.WARNING, origin.path, origin.line, others)
 
 
 def reason_of(found: Diagnostic) -> Reason:
     """A surprise as a warning of a plan."""
-    place = f"{found.field}: " if found.path else ""
-    return Reason.of(Code.ADVICE, Subject(found.subject), problem=f"{place}{found.message}; {found.next_step}")
+    problem = f"{found.field}: {found.message}" if found.path else found.message
+    subject = Subject(found.subject, others=found.others)
+    return Reason.of(Code.ADVICE, subject, problem=problem, next_step=found.next_step)
 
 
 def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
@@ -206,13 +209,13 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
         if not _requests_cpu(pod, _with_devices(pod, served))
     ]
     if found:
-        rest = and_more(found)
         yield surprise(
             f"Pod {found[0].key}",
             ("spec", "containers", next(iter(_with_devices(found[0], served)), 0), "resources", "requests"),
-            f"asks for devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
+            "asks for devices and requests no cpu: the smallest machine with the device is enough for it",
             "request the cpu and memory that it uses",
             found[0].origin,
+            others=len(found) - 1,
         )
 
 
@@ -330,15 +333,15 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
                 if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in claim.config)
             ]
             if named and f"{gate}=true" not in given:
-                more = and_more(named, "claim")
                 yield surprise(
                     f"ResourceClaim {named[0].key}",
                     ("spec", "devices", "config"),
-                    f"asks for sharing strategy {strategy}{more}: driver {facts.driver} refuses that with its feature "
+                    f"asks for sharing strategy {strategy}: driver {facts.driver} refuses that with its feature "
                     f"gate {gate} off, the default, and the pod would not start",
                     f"install the driver with featureGates.{gate}=true, and say so in a CapacityPool: "
                     f"spec.drivers.profiles: ['{facts.profile}:{gate}=true']",
                     named[0].origin,
+                    others=len(named) - 1,
                 )
 
 
@@ -351,15 +354,14 @@ def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:
             problem = opaque.refused(config.parameters) if config.driver == opaque.DRIVER else ""
             if problem:
                 found.setdefault(problem, []).append((claim, index))
-    for problem, places in found.items():
-        claim, index = places[0]
+    for problem, ((claim, index), *others) in found.items():
         yield surprise(
             f"ResourceClaim {claim.key}",
             ("spec", "devices", "config", index, "opaque", "parameters"),
-            f"driver {opaque.DRIVER} refuses this configuration{and_more(places, 'claim')}, and the pod would not "
-            "start",
+            f"driver {opaque.DRIVER} refuses this configuration, and the pod would not start",
             f"correct this: {problem}",
             claim.origin,
+            others=len(others),
         )
 
 

@@ -12,7 +12,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.implied_machines import implied_by_groups, like_group, required_domain, types_in_domains
 from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.supply.simulated_nodes import is_simulated, wants_simulated_node
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 
 
@@ -30,10 +30,11 @@ def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
         yield surprise(
             f"Pod {alike[0].key}",
             ("spec", "nodeSelector"),
-            f"asks for GPUs and selects no machine{and_more(alike)}, while others of its group select {selected}: it "
+            f"asks for GPUs and selects no machine, while others of its group select {selected}: it "
             "is planned on the same, but kube-scheduler takes any node with GPUs",
             "select the same in leaderTemplate and in workerTemplate",
             alike[0].origin,
+            others=len(alike) - 1,
         )
     simulated = [pod for pod in waiting if wants_simulated_node(pod, snapshot) and not asks_for_no_device(pod)]
     if simulated and not any(is_simulated(node.labels) for node in snapshot.nodes):
@@ -51,10 +52,11 @@ def _simulated(pods: Sequence[Pod], snapshot: Snapshot) -> Diagnostic:
     return surprise(
         f"Pod {pods[0].key}",
         ("spec",),
-        f"selects {label}, the label of nodes {what}{and_more(pods)}: no accelerator needs to be bought for it, and no "
+        f"selects {label}, the label of nodes {what}: no accelerator needs to be bought for it, and no "
         "change is proposed that buys one",
         f"give the simulated Node{slices} with -f to plan for it; to run it on a real device, do not select {label}",
         pods[0].origin,
+        others=len(pods) - 1,
     )
 
 
@@ -62,10 +64,11 @@ def _beside_control_plane(pods: Sequence[Pod]) -> Diagnostic:
     return surprise(
         f"Pod {pods[0].key}",
         field_of(pods[0], labels.CONTROL_PLANE),
-        f"requires the label {labels.CONTROL_PLANE}{and_more(pods)}, and no Node that is given has it: no node of EKS "
+        f"requires the label {labels.CONTROL_PLANE}, and no Node that is given has it: no node of EKS "
         "or GKE does, since the cloud runs the control plane, so the pod never starts there",
         "drop the requirement, or keep it only for a cluster with control-plane nodes of its own: give one with -f",
         pods[0].origin,
+        others=len(pods) - 1,
     )
 
 
@@ -79,8 +82,9 @@ def _one_domain(pods: Sequence[Pod], *, assumed: bool) -> Diagnostic:
         f"Pod {pods[0].key}",
         ("metadata", "annotations", key),
         f"has Kueue admit its pods only where existing nodes that share one {label} have room for all of "
-        f"them{and_more(pods)}: nodes of a plan are new, wherever these turn out to be{having}",
+        f"them: nodes of a plan are new, wherever these turn out to be{having}",
         f"{step}for machines that the cloud places near each other, give the node pool a compact placement policy, or "
         "buy a block of them",
         pods[0].origin,
+        others=len(pods) - 1,
     )

@@ -45,7 +45,7 @@ from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_g
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic, Path, all_of, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, all_of
 from instance_catalog.drivers.device_plugins import other_device, retired
 from instance_catalog.drivers.facts import GpuDirectProtocol, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -152,8 +152,8 @@ def _about_first(
     if concerned:
         subject, pod, name = concerned[0]
         path, message, step = text_of(name)
-        rest = and_more(concerned)
-        yield surprise(subject, as_required(path, pod, keys), message.replace("{rest}", rest), step, pod.origin)
+        others = len(concerned) - 1
+        yield surprise(subject, as_required(path, pod, keys), message, step, pod.origin, others=others)
 
 
 def _kai_part(pod: Pod) -> str:
@@ -164,13 +164,13 @@ def _kai_part(pod: Pod) -> str:
 def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations", name),
-        "asks KAI Scheduler for a part of a GPU{rest}: that is not a resource, and a plan counts no GPU for it",
+        "asks KAI Scheduler for a part of a GPU: that is not a resource, and a plan counts no GPU for it",
         "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
     )
 
 
 def _pinned(name: str) -> tuple[tuple[str, ...], str, str]:
-    return ("metadata", "annotations", name), f"{PINNED_TO_CARDS}{{rest}}", FREE_OF_CARDS
+    return ("metadata", "annotations", name), f"{PINNED_TO_CARDS}", FREE_OF_CARDS
 
 
 def _formed_slice(pod: Pod) -> str:
@@ -185,7 +185,7 @@ def _dynamic_slice(topology: str, catalog: Catalog) -> tuple[tuple[str, ...], st
     )
     return (
         ("metadata", "annotations", labels.FORMED_SLICE_TOPOLOGY),
-        f"asks for one TPU slice of {topology}{{rest}}: GKE's slice controller forms it from existing node pools, "
+        f"asks for one TPU slice of {topology}: GKE's slice controller forms it from existing node pools, "
         "each a 4x4x4 part of a reservation; Foreslice does not, and the hosts of a plan are single machines",
         f"make these node pools as GKE's page on dynamic slicing says{step if single else ''}",
     )
@@ -204,7 +204,7 @@ def _retired(name: str) -> tuple[tuple[str, ...], str, str]:
     path = ("metadata", "annotations", name) if annotation else ("spec", "containers", "resources")
     asks, ends = ("has", "nothing reads it") if annotation else ("asks for", "no node has it")
     ended = f"which ended on {found.ended}: {ends} any more"
-    return path, f"{asks} {name}{{rest}} of {found.system}, {ended}", found.instead
+    return path, f"{asks} {name} of {found.system}, {ended}", found.instead
 
 
 def _beyond_machines(pod: Pod, having: Callable[[str], Mapping[str, Quantity]]) -> str:
@@ -226,7 +226,7 @@ def _beyond(found: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     clouds = all_of(sorted({one.cloud for one in catalog}))
     return (
         ("spec", "containers", "resources"),
-        f"asks for {asked} {resource}{{rest}}, and of the instance types that it admits {name} has most: "
+        f"asks for {asked} {resource}, and of the instance types that it admits {name} has most: "
         f"{machines_having(resource, catalog)[name]}{f' ({card.model})' if card else ''}",
         "ask for what one machine has, or add the machine that you mean with `foreslice catalog add`: the catalog "
         f"knows {clouds} (docs/examples/catalog shows one of another cloud)",
@@ -256,7 +256,7 @@ def _preparing(resource: str, catalog: Catalog) -> tuple[tuple[str, ...], str, s
     model = card.model if (card := catalog.types[name].accelerator) else ""
     return (
         ("spec", "containers", "resources"),
-        f"asks for {resource}{{rest}}, and only {name} has it ({model}): {needs.problem}",
+        f"asks for {resource}, and only {name} has it ({model}): {needs.problem}",
         needs.next_step,
     )
 
@@ -289,7 +289,7 @@ def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
     drop = f"drop the request of {' and '.join(name for name in names if name not in own)}; {RDMA_HERE}"
     return (
         ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}{{rest}}, which no instance type in the catalog has and no DeviceClass or "
+        f"asks for {' and '.join(names)}, which no instance type in the catalog has and no DeviceClass or "
         "known device plugin provides, beside what it selects",
         "; ".join([add] * bool(own) + [drop] * (len(own) < len(names))),
     )
@@ -322,7 +322,7 @@ def _gpudirect(found: str, protocol: GpuDirectProtocol, *, assumed: bool) -> tup
     """`assumed`: a plan takes it as if the pod selected the machines that it needs."""
     image, _, group = found.partition(" ")
     types = ", ".join(protocol.types)
-    uses = f"uses {protocol.name} of Google Cloud (image {image}){{rest}}, which works only on {types}"
+    uses = f"uses {protocol.name} of Google Cloud (image {image}), which works only on {types}"
     step = f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
     if group:
         which = f"selects {group}: no CapacityPool has this label, so a plan buys nothing for it"
@@ -355,7 +355,7 @@ def _requested_by_kueue(pod: Pod) -> str:
 def _awaits_request(queue: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations"),
-        f"waits in Kueue's queue {queue}{{rest}}, whose AdmissionCheck requests machines by a ProvisioningRequest: "
+        f"waits in Kueue's queue {queue}, whose AdmissionCheck requests machines by a ProvisioningRequest: "
         f"GKE's autoscaler starts those of class {QUEUED_CLASS} before there is a pod, so Foreslice "
         "launches none of the nodes here",
         "for nodes of Foreslice, the check's ProvisioningRequestConfig has to name the class "
@@ -375,7 +375,7 @@ def _queued(found: str) -> tuple[tuple[str, ...], str, str]:
         )
     return (
         ("spec", "nodeSelector", label.partition("=")[0]),
-        f"selects {label}{{rest}}, which only node pools with queued provisioning have: GKE's autoscaler sizes these, "
+        f"selects {label}, which only node pools with queued provisioning have: GKE's autoscaler sizes these, "
         "for ProvisioningRequests, and no plan launches anything there",
         step,
     )

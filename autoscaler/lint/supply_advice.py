@@ -21,7 +21,7 @@ from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, handed_out
 from autoscaler.planning.supply.unprepared import unprepared
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import plugin_of
@@ -106,14 +106,14 @@ def _any_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, dear_disks: bo
     """The GPU that pods get which say nothing about it, once: of the model that most of them get."""
     card, asking = _of_any_model(snapshot, plan, catalog)
     if card is not None:
-        rest = and_more(asking)
         kind = "cheapest kind with the root disks that are assumed" if dear_disks else "cheapest kind"
         yield surprise(
             f"Pod {asking[0].key}",
             (),
-            f"names no GPU model or memory{rest}, so it gets whole GPUs of the {kind}: {_card(card)}",
+            f"names no GPU model or memory, so it gets whole GPUs of the {kind}: {_card(card)}{_weights(asking[0])}",
             _how_to_name(asking[0]),
             asking[0].origin,
+            others=len(asking) - 1,
         )
 
 
@@ -122,7 +122,8 @@ def advised_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> str:
     card, asking = _of_any_model(snapshot, plan, catalog)
     if card is None:
         return ""
-    return f"names no GPU model or memory, so it gets the cheapest whole GPUs: {_card(card)}; {_how_to_name(asking[0])}"
+    card_text = f"{_card(card)}{_weights(asking[0])}"
+    return f"names no GPU model or memory, so it gets the cheapest whole GPUs: {card_text}; {_how_to_name(asking[0])}"
 
 
 def _of_any_model(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> tuple[Accelerator | None, list[Pod]]:
@@ -151,11 +152,10 @@ def _card(card: Accelerator) -> str:
 
 def _how_to_name(pod: Pod) -> str:
     """The field in which a pod says which GPU it needs: a pod without a claim has no CEL selector."""
-    weights = _weights(pod)
     if pod.claims:
-        return f"{weights}if it needs another one, say so in a CEL selector on productName, architecture or memory"
+        return "if it needs another one, say so in a CEL selector on productName, architecture or memory"
     return (
-        f"{weights}if it needs another one, select its nodes by {labels.INSTANCE_TYPE} or {labels.ACCELERATOR}, or "
+        f"if it needs another one, select its nodes by {labels.INSTANCE_TYPE} or {labels.ACCELERATOR}, or "
         "write a resource claim with a CEL selector"
     )
 
@@ -168,7 +168,7 @@ def _weights(pod: Pod) -> str:
         return ""
     found, bits = largest.model_billions or 0, largest.model_bits
     weights = f"{found * 1e9 * bits / 8 / 2**30:.0f}Gi in {bits} bits"
-    return f"the weights of its model with {found:g} billion parameters alone take about {weights}; "
+    return f"; the weights of its model with {found:g} billion parameters alone take about {weights}"
 
 
 def _admits_any(pool: CapacityPool) -> bool:
@@ -269,14 +269,15 @@ def _workload_identity(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
 def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Labels of nodes in a reservation that no CapacityBlock describes: what is bought instead is paid for again."""
     keys = frozenset[str]().union(*(facts.reservation_labels for facts in cloud_facts().values()))
-    for pod, label, rest in () if snapshot.blocks or snapshot.nodes else _first_selecting(snapshot, keys):
+    for pod, label, others in () if snapshot.blocks or snapshot.nodes else _first_selecting(snapshot, keys):
         yield surprise(
             f"Pod {pod.key}",
             field_of(pod, label.partition("=")[0]),
-            f"selects {label}{rest}, machines of a reservation: a plan knows of one by a CapacityBlock, and without it "
+            f"selects {label}, machines of a reservation: a plan knows of one by a CapacityBlock, and without it "
             "buys others at their own price",
             "describe the reservation by a CapacityBlock, and name the label in spec.labels of its CapacityPool",
             pod.origin,
+            others=others,
         )
 
 
@@ -287,39 +288,40 @@ def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
     shared = ((pod, name) for pod, name in asked if name.endswith(SHARED_PRODUCT))
     found = [(pod, name) for pod, name in shared if not pod.bound and name not in there]
     for pod, name in found[:1]:
-        rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
             field_of(pod, key),
-            f"selects {name}{rest}: GPU feature discovery writes {SHARED_PRODUCT} where NVIDIA's device plugin shares "
+            f"selects {name}: GPU feature discovery writes {SHARED_PRODUCT} where NVIDIA's device plugin shares "
             "each GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
             "let the pods use one ResourceClaim, or keep such nodes with spec.baseline of a CapacityPool; for a whole "
             f"GPU each, select {name.removesuffix(SHARED_PRODUCT)}",
             pod.origin,
+            others=len(found) - 1,
         )
 
 
 def _shared_by_pools(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Labels of node pools whose device plugin hands out parts of GPUs."""
     keys = frozenset[str]().union(*(facts.sharing_labels for facts in cloud_facts().values()))
-    for pod, label, rest in _first_selecting(snapshot, keys):
+    for pod, label, others in _first_selecting(snapshot, keys):
         yield surprise(
             f"Pod {pod.key}",
             field_of(pod, label.partition("=")[0]),
-            f"selects {label}{rest}, by which a node pool hands out parts of its GPUs: a plan counts a whole GPU for "
+            f"selects {label}, by which a node pool hands out parts of its GPUs: a plan counts a whole GPU for "
             "each of these pods",
             f"say how many a node hands out: `foreslice catalog set TYPE allocatable.{_GPU_RESOURCE}=… --into DIR "
             "--reason WHY`, and plan with --catalog DIR; or claim a part of a GPU through DRA (docs/plan.md)",
             pod.origin,
+            others=others,
         )
 
 
-def _first_selecting(snapshot: Snapshot, keys: frozenset[str]) -> list[tuple[Pod, str, str]]:
+def _first_selecting(snapshot: Snapshot, keys: frozenset[str]) -> list[tuple[Pod, str, int]]:
     """The first pod that selects one of the labels, the label, and how many more do; nothing if none does."""
     pods = [pod for pod in snapshot.pods if not pod.bound]
     found = [(p, f"{key}={names[0]}") for p in pods for key in sorted(keys) for names in p.required_values({key})]
-    rest = and_more({pod.key for pod, _ in found})
-    return [(*one, rest) for one in found[:1]]
+    others = len({pod.key for pod, _ in found}) - 1
+    return [(*one, others) for one in found[:1]]
 
 
 def _made_up(used: set[str]) -> Iterator[Diagnostic]:

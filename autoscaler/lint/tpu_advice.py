@@ -18,7 +18,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import TPU
 from instance_catalog.types.catalog import Catalog
@@ -44,13 +44,13 @@ def _any_generation(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic
     if pods:
         found = {one.accelerator.node_label for one in _machines(catalog) if one.accelerator}
         named = sorted(label for label in found if label)
-        rest = and_more(pods)
         yield surprise(
             f"Pod {pods[0].key}",
             (),
-            f"names no TPU generation{rest}: a plan takes the cheapest that fits, and a program may need another one",
+            "names no TPU generation: a plan takes the cheapest that fits, and a program may need another one",
             f"select its nodes by {labels.GKE_TPU_ACCELERATOR}, which is one of {', '.join(named)}",
             pods[0].origin,
+            others=len(pods) - 1,
         )
 
 

@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.model_memory import TooSmall
 from autoscaler.advice.pod_changes import keys_dropped
 from autoscaler.advice.pool_changes import GIVING_LABELS
 from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
-from autoscaler.report.changes.model_texts import old_text, small_text
-from autoscaler.report.words import counted, few, money
+from autoscaler.report.changes.model_texts import model_text
+from autoscaler.report.words import advised, counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
@@ -100,7 +99,7 @@ def _unfit(result: Result) -> Iterator[str]:
     """The reasons why pods do not work on the machine, and models that do not load: kube-scheduler knows neither."""
     yield from result.useless
     for each in result.models:
-        yield f"{each.pod}: {small_text(each) if isinstance(each, TooSmall) else old_text(each)}"
+        yield f"{each.pod}: {advised(*model_text(each))}"
 
 
 def _beside_scheduler(result: Result) -> Iterator[str]:
@@ -167,10 +166,11 @@ def _of_cloud(advice: Advice) -> Iterator[str]:
     giving = [part for part in advice.change.parts or (advice.change,) if part.kind in GIVING_LABELS]
     classes = [str(part.detail["compute_class"]) for part in giving if "compute_class" in part.detail]
     if classes and advice.result.launches:
-        return (
-            f": the cheapest of the machines in spec.priorities of ComputeClass {classes[0]}, of which GKE takes the "
+        yield (
+            f"the cheapest of the machines in spec.priorities of ComputeClass {classes[0]}, of which GKE takes the "
             "first that it gets; GKE launches for such pods as well, as long as it has the class"
         )
+        return
     labels = dict(str(label).split("=", 1) for part in giving for label in _texts(part, "labels"))
     served = {key: text for facts in cloud_facts().values() for key, text in facts.served_by.items() if key in labels}
     yield from (text.format(name=labels[key]) for key, text in served.items() if advice.result.launches)

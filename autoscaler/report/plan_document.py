@@ -72,7 +72,8 @@ def reasons_document(reasons: Iterable[Reason]) -> list[Document]:
     return [
         {
             "code": reason.code.value,
-            "subject": str(reason.subject),
+            "subject": str(replace(reason.subject, others=0)),
+            **({"others": reason.subject.others} if reason.subject.others else {}),
             "message": text_of(reason),
             "detail": {key: list(value) if isinstance(value, tuple) else value for key, value in reason.detail.items()},
         }

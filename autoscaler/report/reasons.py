@@ -5,6 +5,7 @@ Facts that a template does not name follow in brackets, so that no basis of a de
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable
 
@@ -248,7 +249,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
     Code.PLAN_BUDGET: ("search limit reached: the plan is valid but may not be the cheapest",),
-    Code.ADVICE: ("{problem}",),
+    Code.ADVICE: ("{problem}; {next_step}", "{problem}"),
     Code.UNUSABLE: ("{field}: {problem}",),
     Code.MAY_NOT_ACT: (
         "the controller may only observe, {problem}: install it with rbac.act=true, or put the pool into mode Observe",
@@ -315,6 +316,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
 _AMOUNTS = frozenset({"wanted", "of_claims", "free"})
 _SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
+# A label is at most 317 + 1 + 63 characters long; values in a node affinity may be as long as an object.
+_LONGEST_WORD = 400
+_UNREADABLE = re.compile(rf"\S{{{_LONGEST_WORD},}}")
+_KEPT = 60
 _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence has in other words.
 _IMPLIED = frozenset(
@@ -358,7 +363,8 @@ def _joined(group: list[Reason]) -> Reason:
     subjects = dict.fromkeys(reason.subject for reason in group)
     if len(subjects) == 1:
         return group[0]
-    return replace(group[0], subject=replace(group[0].subject, others=len(subjects) - 1))
+    others = sum(1 + subject.others for subject in subjects) - 1
+    return replace(group[0], subject=replace(group[0].subject, others=others))
 
 
 def amount_text(resource: str, units: Fact) -> str:
@@ -390,9 +396,10 @@ def _fields(template: str) -> set[str]:
 
 
 def fact_text(value: Fact) -> str:
-    """A fact as text for sentences."""
-    if isinstance(value, tuple):
-        return ", ".join(value)
+    """A fact as text for sentences, in which words that no name is as long as are cut."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return _whole(value) if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return _whole(value)
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return _UNREADABLE.sub(lambda found: f"{found[0][:_KEPT]}…", text) if len(text) > _LONGEST_WORD else text

@@ -25,7 +25,7 @@ from autoscaler.planning.demand.scope import Scopes, served_resources
 from autoscaler.planning.outside_pools import without_machines
 from autoscaler.report.reasons import text_of
 from instance_catalog.dataclass import replace
-from instance_catalog.diagnostic import Diagnostic, Path, and_more
+from instance_catalog.diagnostic import Diagnostic, Path
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.types.catalog import Catalog
@@ -103,4 +103,4 @@ def _out_of_scope(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
     if found:
         pod, reason = found[0]
         message, _, step = text_of(replace(reason, subject=Subject())).partition(": ")
-        yield surprise(f"Pod {pod}", (), f"{message}{and_more(found)}", step)
+        yield surprise(f"Pod {pod}", (), message, step, others=len(found) - 1)

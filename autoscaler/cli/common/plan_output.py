@@ -19,6 +19,7 @@ from autoscaler.report.tables.plan_tables import Table, tables_of
 
 FORMS: Final = ("wide", "name", "markdown")
 WIDTH: Final = 120
+_TO_DO: Final = "  to do: "
 _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 
 
@@ -47,8 +48,9 @@ def print_plan(
 
 def _print_tables(plan: Plan, summary: Sequence[Line], *, wide: bool) -> None:
     for line in summary:
-        for part in [one_line(line.text)] if wide else folded(line.text, WIDTH):
-            styled(part, colour=_COLOURS[line.level])
+        for text in (line.text, *([f"{_TO_DO}{line.step}"] if line.step else [])):
+            for part in [one_line(text)] if wide else folded(text, WIDTH):
+                styled(part, colour=_COLOURS[line.level])
     for table in _sections(plan, wide=wide):
         click.echo("")
         _print(table, wide=wide)
@@ -72,6 +74,8 @@ def _print(table: Table, *, wide: bool) -> None:
 def _print_markdown(plan: Plan, summary: Sequence[Line]) -> None:
     for line in summary:
         click.echo(f"- {markdown_text(line.text)}")
+        if line.step:
+            click.echo(f"  - {markdown_text(_TO_DO.lstrip() + line.step)}")
     for table in _sections(plan, wide=False):
         click.echo(f"\n### {markdown_text(table.title)}\n")
         for text in markdown_table(table.columns, table.rows) if table.columns else ():

@@ -9,7 +9,7 @@ from autoscaler.model.capacity import KNOWN_SCHEDULERS
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import prepare_rules
 
 
@@ -30,10 +30,11 @@ def assigned_by_others(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
         yield surprise(
             f"Pod {first.key}",
             ("spec", "resourceClaims"),
-            f"gets device {name} of driver {driver}{and_more(tuple(asking))}, for which the driver needs an opaque "
+            f"gets device {name} of driver {driver}, for which the driver needs an opaque "
             "configuration in the claim: kube-scheduler adds none, and without it the driver refuses the claim and the "
             "pod does not start",
             "let the scheduler that assigns it serve the pod (schedulerName, and spec.scope.schedulerNames of the "
             "CapacityPool), or drop group-by=machine from spec.drivers.profiles",
             first.origin,
+            others=len(asking) - 1,
         )

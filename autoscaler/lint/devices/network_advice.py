@@ -14,7 +14,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import network_card_alone
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.prediction.device_plugins import EFA
@@ -56,15 +56,15 @@ def _card_alone(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """The first pod that asks a device plugin for a network card, and nobody for an accelerator."""
     found = [pod for pod in snapshot.pods if not pod.bound and network_card_alone(pod)]
     for pod in found[:1]:
-        rest = and_more(found)
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "containers", "resources"),
-            f"asks for {EFA} and for no accelerator{rest}: a plan buys machines with accelerators, and none of them "
+            f"asks for {EFA} and for no accelerator: a plan buys machines with accelerators, and none of them "
             "for a network card alone",
             "if its programs run on CPUs, leave it to a node group of a type with EFA; if not, let it ask for its "
             "accelerators as well",
             pod.origin,
+            others=len(found) - 1,
         )
 
 

@@ -47,7 +47,7 @@ def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, 
     spelling = f", which GPU feature discovery would write {written}," if written != name else ""
     return (
         ("spec", "nodeSelector", key),
-        f"selects {key}={name}, and {name}{spelling} is not in the catalog{{rest}}: it may be sold, but no plan has it",
+        f"selects {key}={name}, and {name}{spelling} is not in the catalog: it may be sold, but no plan has it",
         f"{hint}select one that it has ({values}), or add a type with yours by `foreslice catalog add`",
     )
 

@@ -12,7 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
 from autoscaler.planning.supply.candidates import admits_type
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
@@ -53,13 +53,13 @@ def _unfilled(snapshot: Snapshot) -> Iterator[Diagnostic]:
     asked = [(pod, key, name) for pod in pods for key in keys for names in pod.required_values({key}) for name in names]
     found = [one for one in asked if of_no_group(*one[1:])]
     for pod, key, name in found[:1]:
-        rest = and_more({one.key for one, _, _ in found})
         yield surprise(
             f"Pod {pod.key}",
             field_of(pod, key),
-            f"selects {key}={name}{rest}, and no node pool has such a name: it looks like a placeholder",
+            f"selects {key}={name}, and no node pool has such a name: it looks like a placeholder",
             "write the name of one of your node pools (gcloud container node-pools list), or drop the label",
             pod.origin,
+            others=len({one.key for one, _, _ in found}) - 1,
         )
 
 
@@ -112,12 +112,13 @@ def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
         yield surprise(
             f"Pod {first.key}",
             ("spec", "tolerations"),
-            f"does not tolerate {taint.key}={taint.value}:{taint.effect}{and_more(tuple(refused))}, the taint that "
+            f"does not tolerate {taint.key}={taint.value}:{taint.effect}, the taint that "
             "GKE gives node pools with these devices where the cluster has other nodes: GKE adds the toleration to "
             f"pods that request {taint.key}, and not to pods with claims",
             f"add the toleration {{key: {taint.key}, operator: Exists, effect: {taint.effect}}}, and name the "
             "taint in spec.taints of a CapacityPool",
             first.origin,
+            others=len(refused) - 1,
         )
 
 

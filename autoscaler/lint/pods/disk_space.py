@@ -13,7 +13,7 @@ from autoscaler.model.storage import PersistentVolume
 from autoscaler.scheduling.pv_controller import with_bound_claims
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.volumes import Volumes
-from instance_catalog.diagnostic import Diagnostic, Path, all_of, and_more
+from instance_catalog.diagnostic import Diagnostic, Path, all_of
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import InstanceType
@@ -71,11 +71,11 @@ def directories_of_nodes(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]
         users.setdefault(volume.name, []).append(key)
         found[volume.name] = volume
     for name, keys in users.items():
-        volume = found[name]
+        volume, more = found[name], f" and {len(keys) - 1} more" if len(keys) > 1 else ""
         yield surprise(
             f"PersistentVolume {name}",
             ("spec", "hostPath"),
-            f"is {volume.host_path} of whichever node its pod is on, and {keys[0]}{and_more(keys)} gets a new one: "
+            f"is {volume.host_path} of whichever node its pod is on, which is a new one for {keys[0]}{more}: "
             "what the pod expects there, such as the weights of a model, is not on it",
             "use a file system that all nodes mount, or have your nodes fill the path when they start",
             volume.origin,
@@ -101,7 +101,7 @@ def path_of_node(pod: Pod) -> str:
 def path_told(path: str) -> tuple[Path, str, str]:
     return (
         ("spec", "volumes"),
-        f"mounts {path} of its node (hostPath){{rest}}, which must be there before: it does not start on a new node "
+        f"mounts {path} of its node (hostPath), which must be there before: it does not start on a new node "
         "whose image or start script does not make the path",
         "put the data on a PersistentVolume, or have your nodes make the path when they start",
     )

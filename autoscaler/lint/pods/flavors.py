@@ -12,7 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import OF_MACHINES
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.catalog import Catalog
 
@@ -37,11 +37,12 @@ def flavors_without_nodes(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> I
         yield surprise(
             f"Pod {asking[0].key}",
             field_of(asking[0], key),
-            f"gets node selector {key}={value} from spec.nodeLabels of ResourceFlavor {flavor} when Kueue admits it"
-            f"{and_more(asking)}, and no node of the plan has that label",
+            f"gets node selector {key}={value} from spec.nodeLabels of ResourceFlavor {flavor} when Kueue admits it, "
+            "and no node of the plan has that label",
             "if it names nodes of your own, write it into spec.labels of a CapacityPool for the flavor; if not, "
             "correct spec.nodeLabels",
             asking[0].origin,
+            others=len(asking) - 1,
         )
 
 

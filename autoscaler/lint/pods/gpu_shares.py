@@ -43,7 +43,7 @@ def shared_told(found: str) -> tuple[tuple[str, ...], str, str]:
     whole = f"request {NVIDIA_GPU} {'instead' if shares_counted() & set(names) else 'alone'}, for {gpus}"
     return (
         ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU{{rest}}: nodes of a plan do not "
+        f"asks for {' and '.join(names)}, with which {system} hands out parts of a GPU: nodes of a plan do not "
         f"run it, so none has {'these resources' if several else 'the resource'}",
         f"claim a part of a GPU through DRA (docs/examples/mig-parts.yaml has claims of MIG profiles), or {whole}; or "
         f"run {system} on GPU nodes that a CapacityPool keeps by spec.baseline: it has to require "
@@ -65,7 +65,7 @@ def sharing_label(pod: Pod, had: Set[str]) -> str:
 def sharing_told(label: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("spec", "nodeSelector", label.partition("=")[0]),
-        f"selects {label}{{rest}}: GPU feature discovery writes it where NVIDIA's device plugin shares each GPU among "
+        f"selects {label}: GPU feature discovery writes it where NVIDIA's device plugin shares each GPU among "
         "pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
         "let the pods use one ResourceClaim (docs/examples/shared-claim.yaml), keep such nodes with spec.baseline of a "
         "CapacityPool, or drop the label for a whole GPU each",
@@ -122,6 +122,6 @@ def whole_told(found: str) -> tuple[tuple[str, ...], str, str]:
     system = shared_gpu_resources()[names[0]]
     return (
         ("spec", "containers", "resources"),
-        f"asks for 100 percent of each GPU by {' and '.join(names)} of {system}{{rest}}: nodes of a plan do not run it",
+        f"asks for 100 percent of each GPU by {' and '.join(names)} of {system}: nodes of a plan do not run it",
         f"drop {'both' if len(names) == 2 else 'it'}: nvidia.com/gpu alone is whole GPUs",
     )

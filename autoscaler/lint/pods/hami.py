@@ -43,7 +43,7 @@ def hami_told(found: str) -> tuple[Path, str, str]:
     steps = dict.fromkeys(_STEPS[name] for name in asked if name in _STEPS)
     return (
         ("metadata", "annotations", *list(asked)[:1]),
-        f"asks HAMi for {what}{{rest}}: kube-scheduler and plans do not read that, and nodes of a plan do not run "
+        f"asks HAMi for {what}: kube-scheduler and plans do not read that, and nodes of a plan do not run "
         "HAMi, so a plan counts whole GPUs of any kind",
         "; or ".join((*steps, "leave the pod to nodes that run HAMi, or drop the annotation")),
     )

@@ -40,7 +40,6 @@ def one_node_told(name: str) -> tuple[Path, str, str]:
     left = placeholder_of_node(name)
     return (
         ("spec", "nodeSelector", labels.HOSTNAME),
-        f"selects the node {name}{{rest}}: it is not among the nodes that are given, and no node of a plan has its "
-        "name",
+        f"selects the node {name}: it is not among the nodes that are given, and no node of a plan has its name",
         f"{left}; then {_GIVE}" if left else _GIVE,
     )

@@ -15,7 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from instance_catalog.dataclass import dataclass
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import network_card, other_device
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
@@ -49,10 +49,11 @@ def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], cata
         yield surprise(
             f"Pod {pod.key}",
             (),
-            f"{' and '.join(parts)}{and_more(list(found))}, which only nodes of {of.name} have: Foreslice launches in "
+            f"{' and '.join(parts)}, which only nodes of {of.name} have: Foreslice launches in "
             f"{' and '.join(sorted({one.cloud for one in catalog}))} alone",
             f"there, leave the pod to that cloud's own autoscaler{_to_plan_it(pod, of, catalog)}",
             pod.origin,
+            others=len(found) - 1,
         )
 
 

@@ -10,7 +10,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
-from instance_catalog.diagnostic import Diagnostic, and_more
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
@@ -45,8 +45,9 @@ def cards_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[D
         yield surprise(
             f"Pod {pod.key}",
             ("spec", "volumes"),
-            f"uses RDMA cards of its node by hostPath {pod.rdma}{and_more(found)} and asks for none: no plan and no "
+            f"uses RDMA cards of its node by hostPath {pod.rdma} and asks for none: no plan and no "
             "scheduler sees to it that the node has some",
             rdma_of(catalog.get(node.offering.instance_type)),
             pod.origin,
+            others=len(found) - 1,
         )

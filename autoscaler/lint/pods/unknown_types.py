@@ -51,7 +51,7 @@ def told_type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
         step = f"to plan the same machine of EC2, at its price, write {own}" if own else "name a type of EC2"
         return (
             field,
-            f"selects {name}, an instance type of Amazon SageMaker{{rest}}: an instance group of a HyperPod cluster "
+            f"selects {name}, an instance type of Amazon SageMaker: an instance group of a HyperPod cluster "
             "makes such nodes, a plan does not, and their prices are others",
             step,
         )
@@ -60,7 +60,7 @@ def told_type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     like = f"--like {near[0]} --vcpu N --memory SIZE" if near else "--vcpu N --memory SIZE --accelerator KEY --count N"
     return (
         field,
-        f"selects instance type {name}, which is not in the catalog{{rest}}",
+        f"selects instance type {name}, which is not in the catalog",
         f"{hint}if {name} is sold, add it: `foreslice catalog add {name} --into DIR {like}`, and plan with "
         "--catalog DIR",
     )

@@ -62,7 +62,7 @@ def absent_told(found: str, *, catalog: Catalog) -> tuple[Path, str, str]:
     served = "".join(f" but the {model}: {why}" for model, why in plugin.unserved.items()) if plugin else ""
     return (
         ("spec", "containers", "resources"),
-        f"asks for {' and '.join(names)}{{rest}}, and no instance type in the catalog has "
+        f"asks for {' and '.join(names)}, and no instance type in the catalog has "
         f"{_with_article(other_device(names[0]))}{served}",
         _to_have_it(names, catalog),
     )

@@ -62,12 +62,14 @@ def _shared(
     files = f" (such as {known.file_drivers[0]})" if known and known.file_drivers else ""
     problem = (
         f"spec.accessModes: has {' and '.join(modes)} and pods on {len(set(nodes))} nodes of the plan: the volume is "
-        f"attached to one node at a time, and the pods on the others do not start (Multi-Attach error){unless}; use "
-        f"ReadWriteMany with a StorageClass of a file system{files}, give each pod a claim of its own "
+        f"attached to one node at a time, and the pods on the others do not start (Multi-Attach error){unless}"
+    )
+    step = (
+        f"use ReadWriteMany with a StorageClass of a file system{files}, give each pod a claim of its own "
         "(volumeClaimTemplates of a StatefulSet), or keep the pods on one node by podAffinity over "
         "kubernetes.io/hostname"
     )
     subject = Subject("PersistentVolumeClaim", claim.key)
     if known is None:
-        return Reason.of(Code.ADVICE, subject, problem=problem)
-    return Reason.of(Code.ADVICE, subject, problem=problem, not_working=stopped)
+        return Reason.of(Code.ADVICE, subject, problem=problem, next_step=step)
+    return Reason.of(Code.ADVICE, subject, problem=problem, next_step=step, not_working=stopped)

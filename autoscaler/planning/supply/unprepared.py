@@ -13,7 +13,6 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
 from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.supply.shared_volumes import shared_volumes
-from instance_catalog.diagnostic import and_more
 from instance_catalog.drivers.device_plugins import device_plugins
 from instance_catalog.drivers.facts import driver_facts, gpudirect_protocols
 from instance_catalog.kubernetes import labels
@@ -72,9 +71,8 @@ def not_working(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Re
     yield from _never_pulled(placed)
     pinned = [pod for pod, _ in placed if labels.HAMI_USE_DEVICE in pod.annotations]
     if pinned:
-        name, rest = labels.HAMI_USE_DEVICE, and_more(pinned)
-        problem = f"metadata.annotations['{name}']: {PINNED_TO_CARDS}{rest}; {FREE_OF_CARDS}"
-        yield Reason.of(Code.ADVICE, Subject("Pod", pinned[0].key), problem=problem, not_working=len(pinned))
+        problem = f"metadata.annotations['{labels.HAMI_USE_DEVICE}']: {PINNED_TO_CARDS}"
+        yield _useless([pod.key for pod in pinned], problem, FREE_OF_CARDS)
     yield from shared_volumes(snapshot, plan)
 
 
@@ -86,41 +84,39 @@ def _without_gpudirect(placed: Sequence[_Placed], snapshot: Snapshot) -> Iterato
             if name not in protocol.types and (image := gpudirect_image(pod, protocol, snapshot.pools))
         ]
         if found:
-            pod, image, name = found[0]
-            rest = and_more(found)
+            _, image, name = found[0]
             problem = (
                 f"spec.nodeSelector: uses {protocol.name} of Google Cloud (image {image}), which works only on "
-                f"{', '.join(protocol.types)}, selects no machine{rest}, and gets {name}, where it does not work; add "
-                f"{labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+                f"{', '.join(protocol.types)}, selects no machine, and gets {name}, where it does not work"
             )
-            yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(found))
+            step = (
+                f"add {labels.INSTANCE_TYPE} with one of these to its nodeSelector, or to spec.requirements of its pool"
+            )
+            yield _useless([pod.key for pod, *_ in found], problem, step)
 
 
 def _superseded(placed: Sequence[_Placed]) -> Iterator[Reason]:
     old = [(pod, image, name) for pod, name in placed if (image := superseded_image(pod, name))]
     if old:
         pod, image, name = old[0]
-        rest = and_more(old)
         cards = ", ".join(accelerators_of_images(pod))
-        problem = (
-            f"spec.containers.image: {image} does not run on {name}{rest}, which the pod gets: it needs one of "
-            f"{cards}; select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
-        )
-        yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(old))
+        problem = f"spec.containers.image: {image} does not run on {name}, which the pod gets: it needs one of {cards}"
+        step = f"select them by {labels.ACCELERATOR}, or in spec.requirements of its pool"
+        yield _useless([pod.key for pod, *_ in old], problem, step)
 
 
 def _never_pulled(placed: Sequence[_Placed]) -> Iterator[Reason]:
     found = [(pod, one) for pod, _ in placed for one in (*pod.containers, *pod.init_containers) if one.never_pulls]
     if found:
-        pod, container = found[0]
+        _, container = found[0]
         keys = list(dict.fromkeys(pod.key for pod, _ in found))
         image = container.image or container.name
         problem = (
-            f"spec.containers.imagePullPolicy: is Never for {image}{and_more(keys)}, and no "
-            "new node has the image: the pod does not start there (ErrImageNeverPull); bake the image into the node "
-            "image, or use IfNotPresent with an image of a registry"
+            f"spec.containers.imagePullPolicy: is Never for {image}, and no new node has the image: the pod does not "
+            "start there (ErrImageNeverPull)"
         )
-        yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(keys))
+        step = "bake the image into the node image, or use IfNotPresent with an image of a registry"
+        yield _useless(keys, problem, step)
 
 
 def _unmounted(placed: Sequence[_Placed], snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
@@ -133,11 +129,19 @@ def _unmounted(placed: Sequence[_Placed], snapshot: Snapshot, catalog: Catalog) 
     ]
     if not found:
         return
-    pod, driver, name, cloud = found[0]
+    _, driver, name, cloud = found[0]
     keys = dict.fromkeys(pod.key for pod, *_ in found)
     problem = (
-        f"spec.volumes: mounts a volume of {driver}{and_more(list(keys))}, which only machines of {cloud} mount, and "
-        f"gets {name} of {catalog.types[name].cloud}, where it stays in ContainerCreating; require {labels.CLOUD} In "
-        f"[{cloud}] in spec.requirements of its pool, or use a volume that this cloud mounts"
+        f"spec.volumes: mounts a volume of {driver}, which only machines of {cloud} mount, and gets {name} of "
+        f"{catalog.types[name].cloud}, where it stays in ContainerCreating"
     )
-    yield Reason.of(Code.ADVICE, Subject("Pod", pod.key), problem=problem, not_working=len(keys))
+    step = (
+        f"require {labels.CLOUD} In [{cloud}] in spec.requirements of its pool, or use a volume that this cloud mounts"
+    )
+    yield _useless(list(keys), problem, step)
+
+
+def _useless(keys: Sequence[str], problem: str, step: str) -> Reason:
+    """The warning about the first of the pods, which do not work where they are placed."""
+    subject = Subject("Pod", keys[0], others=len(keys) - 1)
+    return Reason.of(Code.ADVICE, subject, problem=problem, next_step=step, not_working=len(keys))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from autoscaler.advice.model_memory import TooOld, TooSmall
 from autoscaler.report.words import few, money
-from instance_catalog.diagnostic import and_more
 from instance_catalog.kubernetes.labels import ACCELERATOR
 
 
-def small_text(found: TooSmall) -> str:
+def model_text(found: TooSmall | TooOld) -> tuple[str, str]:
+    """What is wrong with the GPUs that the pods of a model get, and the next step."""
+    return _small(found) if isinstance(found, TooSmall) else _old(found)
+
+
+def _small(found: TooSmall) -> tuple[str, str]:
     """That models do not fit into the GPUs that their pods get, or hardly, and which ones hold them."""
     step = "ask for more GPUs for it, or select such as have more memory (`foreslice catalog list -o wide`)"
     if found.instead is not None:
@@ -20,37 +24,34 @@ def small_text(found: TooSmall) -> str:
         names = [name for name, _ in found.accelerators]
         names[0] += f" (from {money(cheapest)} $/h)" if cheapest is not None else ""
         step = f"ask for more GPUs for it, or select GPUs that hold it, by {ACCELERATOR}: {few(names)}"
-    more = and_more(range(found.pods))
     problem = (
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "
         f"{found.bits} bits, and its {found.gpus} "
-        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi{more}: "
+        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi: "
     )
     if found.surely:
         unless = "unless they are quantised " if found.bits == 16 else ""
-        return f"{problem}kube-scheduler puts it there, and {unless}the model does not load; {step}"
+        return f"{problem}kube-scheduler puts it there, and {unless}the model does not load", step
     return (
         f"{problem}that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of "
-        f"the memory by default), which may not start; {step}"
-    )
+        "the memory by default), which may not start"
+    ), step
 
 
-def old_text(found: TooOld) -> str:
+def _old(found: TooOld) -> tuple[str, str]:
     """That vLLM stops on GPUs of before Ampere, and what helps."""
-    more = and_more(range(found.pods))
-    card = f"gets {found.gpu}{more}, whose compute capability is {found.capability}"
+    card = f"gets {found.gpu}, whose compute capability is {found.capability}"
+    step = f"select a GPU of Ampere or later by {ACCELERATOR}"
     if found.method and found.runs:
-        problem = (
-            f"serves its model with vLLM and {card}: --quantization {found.method} needs {found.wants} or more, up to "
-            "version 0.15 at least; select a GPU that has it by "
-        )
+        problem = f"{card}: --quantization {found.method} needs {found.wants} or more, up to version 0.15 at least"
+        step = f"select a GPU that has it by {ACCELERATOR}"
     elif found.runs:
         problem = (
-            f"serves its model with vLLM and {card}: up to version 0.8.4 it stops there if the model is published in "
-            "bfloat16, which needs 8.0, and any version if --dtype says so; write --dtype=half, or select a GPU of "
-            "Ampere or later by "
+            f"{card}: up to version 0.8.4 it stops there if the model is published in bfloat16, which needs 8.0, and "
+            "any version if --dtype says so"
         )
+        step = f"write --dtype=half, or {step}"
     else:
-        problem = f"serves its model with vLLM and {card}: vLLM needs 7.0 or more; select a GPU of Ampere or later by "
+        problem = f"{card}: vLLM needs 7.0 or more"
     example = f", such as {' or '.join(found.instead)}" if found.instead else " (`foreslice catalog list -o wide`)"
-    return f"{problem}{ACCELERATOR}{example}"
+    return f"serves its model with vLLM and {problem}", f"{step}{example}"

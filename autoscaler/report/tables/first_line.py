@@ -16,7 +16,7 @@ def first_line(plan: Plan, given: Given) -> tuple[str, str]:
     useless, less = _total(plan, "not_working"), _total(plan, "may_cost_less")
     instead = f" ({useless} of them where they do not work: see the warnings)" if useless else ""
     asking = _asking(plan.outside)
-    text = (
+    text = _all_ignored(plan) or (
         f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed{instead}, "
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored{asking}"
     )
@@ -37,10 +37,25 @@ def _total(plan: Plan, fact: str) -> int:
     return sum(found for warning in plan.warnings if isinstance(found := warning.detail.get(fact), int))
 
 
+def _all_ignored(plan: Plan) -> str:
+    """The totals where all pods are ignored, though some ask for devices: no number hides that."""
+    asking = _asking_for_devices(plan.outside)
+    if not asking or plan.launches or plan.placements or plan.left_out:
+        return ""
+    does = "asks for devices and is" if asking == 1 else "ask for devices and are"
+    rest = len(plan.outside) - asking
+    others = f"; {counted(rest, 'other pod')} {'is' if rest == 1 else 'are'} ignored" if rest else ""
+    return f"0 nodes to launch; {counted(asking, 'pod')} {does} ignored: see below{others}"
+
+
 def _asking(outside: Sequence[LeftOut]) -> str:
     """The number of ignored pods that ask for devices: nothing is bought for these, whatever else is placed."""
-    asking = [entry for entry in outside if any(reason.detail.get("resources") for reason in entry.reasons)]
-    return f" ({len(asking)} of them {'asks' if len(asking) == 1 else 'ask'} for devices)" if asking else ""
+    asking = _asking_for_devices(outside)
+    return f" ({asking} of them {'asks' if asking == 1 else 'ask'} for devices)" if asking else ""
+
+
+def _asking_for_devices(outside: Sequence[LeftOut]) -> int:
+    return sum(any(reason.detail.get("resources") for reason in entry.reasons) for entry in outside)
 
 
 def _price_source(plan: Plan) -> str:

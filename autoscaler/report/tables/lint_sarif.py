@@ -38,7 +38,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _result(finding: Finding) -> dict[str, Any]:
     found = finding.diagnostic
-    text = f"{found.message}\n{found.next_step}" if found.next_step else found.message
+    message = f"{found.message} (and {found.others} more)" if found.others else found.message
+    text = f"{message}\n{found.next_step}" if found.next_step else message
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "ruleIndex": _INDEX[finding.rule.id],

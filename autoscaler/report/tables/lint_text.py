@@ -14,7 +14,7 @@ def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
     """`file:line: level: object: field: message [rule]`, the fix indented below; counts at the end."""
     for finding in findings:
         found = finding.diagnostic
-        parts = (found.place, finding.level.value, found.subject, found.field, found.message)
+        parts = (found.place, finding.level.value, found.about, found.field, found.message)
         yield f"{': '.join(part for part in parts if part)} [{finding.rule.id}]"
         yield from (f"  {line}" for line in found.next_step.splitlines())
     if findings:
@@ -46,6 +46,7 @@ def _entry(finding: Finding) -> dict[str, Any]:
         "file": found.file,
         "line": found.line,
         "object": found.subject,
+        **({"others": found.others} if found.others else {}),
         "field": found.field,
         "message": found.message,
         "fix": found.next_step,

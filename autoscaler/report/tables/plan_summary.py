@@ -14,8 +14,9 @@ from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
+from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import EITHER_WAY
-from autoscaler.report.reasons import fact_text, text_of, texts_of
+from autoscaler.report.reasons import fact_text, joined, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
 from autoscaler.report.tables.first_line import first_line
 from autoscaler.report.tables.given import WITH_POOLS, Given, nothing_pending
@@ -24,6 +25,7 @@ from autoscaler.report.tables.shortages import none_of_it, shortage_text
 from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.instance_type import CapacityType
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
@@ -55,6 +57,10 @@ _NOT_ASKED_FOR: Final = frozenset(
 )
 # Of these, the types that no plan offers unless a pool or a catalog of one's own says so.
 _NOT_OFFERED: Final = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
+# Facts of reasons that are sentences about a volume: whatever the type, so that a number of types says nothing.
+_OF_VOLUMES: Final = frozenset(
+    {"missing_claim", "missing_volume", "immediate", "unsuited", "going_away", "storage_class"}
+)
 # Reasons because of other pods, or of a driver's configuration, do not show which machine is near.
 _NEVER_NEAR: Final = _NOT_ASKED_FOR | {
     *(Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.PREPARE_REFUSED)
@@ -65,10 +71,11 @@ _TOLD_ABOVE: Final = Decimal("0.0005")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the summary; `level` is "", "good", "warning" or "error"."""
+    """A line of the summary; `level` is "", "good", "warning" or "error"; `step` is what to do next."""
 
     text: str
     level: str = ""
+    step: str = ""
 
 
 def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
@@ -90,9 +97,16 @@ def summary_of(plan: Plan, given: Given = WITH_POOLS) -> list[Line]:
         )
     lines += (Line(text) for text in fragmentation_lines(plan))
     lines += (Line(f"proposal: {text}") for text in room_lines(plan))
-    lines += (Line(f"warning: {text_of(warning, abbreviated=True)}", "warning") for warning in plan.warnings)
+    lines += map(_warning, joined(plan.warnings))
     lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
     return lines
+
+
+def _warning(found: Reason) -> Line:
+    """The warning, with the next step apart if it is a fact of its own."""
+    step = fact_text(found.detail.get("next_step", ""))
+    wrong = replace(found, detail=FrozenMap({key: fact for key, fact in found.detail.items() if key != "next_step"}))
+    return Line(f"warning: {text_of(wrong, abbreviated=True)}", "warning", one_line(step))
 
 
 def _ready_lines(plan: Plan) -> Iterator[str]:
@@ -181,6 +195,9 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         text = failure_text(nearest.reason, abbreviated=not wide, on_all_types=on_all_types) if near else ""
         rest = "would fit" if whole else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, abbreviated=not wide)
+        if len(counts) == 1 and sum(counts.values()) == entry.types and nearest.reason.detail.keys() & _OF_VOLUMES:
+            yield from counts
+            return
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
 

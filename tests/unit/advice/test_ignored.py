@@ -61,8 +61,19 @@ def test_devices_that_no_machine_has_are_served_by_no_scope() -> None:
     served_too = as_if_served(found, state, CATALOG, Policy(), NOW)
     assert "default/p" not in {entry.pod for entry in (served_too.staying if served_too else ())}
     first = summary_of(found)[0]
-    assert first.text.endswith("0 cannot be placed, 2 ignored (2 of them ask for devices)")
+    assert first.text == "0 nodes to launch; 2 pods ask for devices and are ignored: see below"
     assert first.level == "warning"
+
+
+def test_the_first_line_says_plainly_that_only_ignored_pods_ask_for_devices() -> None:
+    amd = replace(pod("p"), containers=(Container("main", FrozenMap({"amd.com/gpu": Quantity.of(1)})),))
+    told = [summary_of(plan(snapshot(pods)))[0].text for pods in ([amd], [amd, pod("q")])]
+    assert told == [
+        "0 nodes to launch; 1 pod asks for devices and is ignored: see below",
+        "0 nodes to launch; 1 pod asks for devices and is ignored: see below; 1 other pod is ignored",
+    ]
+    with_another = summary_of(plan(snapshot([amd, pod("q", "c")], [claim("c", gpus(99))])))[0].text
+    assert with_another.endswith("1 cannot be placed, 1 ignored (1 of them asks for devices)")
 
 
 def test_an_ignored_pod_without_devices_waits_for_nothing() -> None:

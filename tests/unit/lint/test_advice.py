@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from autoscaler.lint.advice import advice, plan_advice
+from autoscaler.lint.advice import advice, plan_advice, reason_of
 from autoscaler.model.capacity import Baseline, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
@@ -127,7 +127,8 @@ def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod,
 
 def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
     (found,) = told(snapshot([pod("a", "c", cpu="0"), pod("b", "d", cpu="0")], [claim("c"), claim("d")]))
-    assert (found.subject, "(as does 1 more pod)" in found.message) == ("Pod default/a", True)
+    assert found.about == "Pod default/a and 1 more"
+    assert str(reason_of(found).subject) == found.about
     assert told(snapshot([pod("a", "c")], [claim("c")])) == []
 
 
@@ -199,10 +200,7 @@ def test_each_invalid_configuration_is_told_once_with_all_that_is_wrong() -> Non
         replace(claim(f"c{i}"), config=(ClaimConfig((), "gpu.nvidia.com", text),)) for i, text in enumerate(wrong)
     ]
     found = [one for one in told(snapshot([], claims)) if one.field.endswith("opaque.parameters")]
-    assert [one.message.partition("configuration")[2] for one in found] == [
-        " (as does 1 more claim), and the pod would not start",
-        ", and the pod would not start",
-    ]
+    assert [one.about for one in found] == ["ResourceClaim default/c0 and 1 more", "ResourceClaim default/c2"]
     assert found[0].next_step.startswith(
         "correct this: apiVersion is v1; the driver reads resource.nvidia.com/v1beta1; "
     )

@@ -38,5 +38,5 @@ def test_who_gets_the_cpus_of_a_machine_without_an_assignment(
     plan = plan_for(state, catalog, Policy(), NOW)
     assert plan.launches
     found = [one for one in supply_advice(state, plan, catalog) if "opaque configuration" in one.message]
-    assert [one.subject for one in found] == (["Pod default/p"] if warned else [])
-    assert all("gets device cpudevmachine of driver dra.cpu (as does 1 more pod)" in one.message for one in found)
+    assert [one.about for one in found] == (["Pod default/p and 1 more"] if warned else [])
+    assert all("gets device cpudevmachine of driver dra.cpu," in one.message for one in found)

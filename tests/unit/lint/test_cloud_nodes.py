@@ -36,10 +36,8 @@ def told(
 
 def test_claims_on_nodes_that_their_cloud_taints_need_the_toleration() -> None:
     (found,) = told("g2-standard-4")
-    assert found.subject == "Pod default/p"
-    assert found.message.startswith(
-        "does not tolerate nvidia.com/gpu=present:NoSchedule (as does 1 more pod), the taint that GKE"
-    )
+    assert found.about == "Pod default/p and 1 more"
+    assert found.message.startswith("does not tolerate nvidia.com/gpu=present:NoSchedule, the taint that GKE")
     assert found.next_step.startswith("add the toleration {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}")
 
 
@@ -111,6 +109,6 @@ def test_a_name_that_no_node_pool_can_have_is_a_placeholder(name: str, placehold
     asking = [pod(each, "c", node_selector=FrozenMap({labels.GKE_NODE_POOL: name})) for each in ("p", "q")]
     state, catalog = snapshot(asking, [claim("c")]), shipped("g2-standard-4")
     told_of = supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog)
-    found = [one.message for one in told_of if "placeholder" in one.message]
-    said = f"selects cloud.google.com/gke-nodepool={name} (as does 1 more pod), and no node pool has such a name"
-    assert [text.startswith(said) for text in found] == [True] * placeholder
+    found = [one for one in told_of if "placeholder" in one.message]
+    said = f"selects cloud.google.com/gke-nodepool={name}, and no node pool has such a name"
+    assert [(one.message.startswith(said), one.others) for one in found] == [(True, 1)] * placeholder

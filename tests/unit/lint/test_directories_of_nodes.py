@@ -37,4 +37,6 @@ def test_pods_on_new_nodes_are_told_that_the_directory_is_empty(volume: Persiste
     said = [one for one in supply_advice(state, found, CATALOG) if one.subject == "PersistentVolume models"]
     assert len(said) == told
     for one in said:
-        assert "is /srv/models of whichever node its pod is on, and default/p (as does 1 more pod) gets" in one.message
+        assert (
+            "is /srv/models of whichever node its pod is on, which is a new one for default/p and 1 more" in one.message
+        )

@@ -53,5 +53,5 @@ def test_cards_that_hami_chooses_by_uuid_are_there_already() -> None:
     pinned = replace(ASKING, annotations=FrozenMap({"nvidia.com/use-gpuuuid": "GPU-5f0c"}))
     (found,) = told(pinned, replace(pinned, name="q"))
     assert "these are existing cards, and no new machine has them" in found.message
-    assert found.message.endswith("(as does 1 more pod)")
+    assert found.about.endswith(" and 1 more")
     assert found.next_step.startswith("leave the pod to the nodes with these cards")

@@ -49,7 +49,8 @@ def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: in
 def test_a_slice_that_gke_forms() -> None:
     whole = replace(pod("p"), annotations=FrozenMap({"cloud.google.com/gke-tpu-slice-topology": "8x8x8"}))
     (found,) = told(whole, replace(whole, name="q"))
-    assert "one TPU slice of 8x8x8 (as does 1 more pod)" in found.message
+    assert "one TPU slice of 8x8x8:" in found.message
+    assert found.about == "Pod default/p and 1 more"
     assert "slice controller" in found.message
 
 
@@ -72,9 +73,7 @@ def test_one_node_pool_is_named_where_it_holds_such_a_slice(topology: str, singl
 )
 def test_a_part_of_a_gpu_by_resource(resource: str, system: str) -> None:
     found = told(asking(resource), replace(asking(resource), name="q"))
-    assert [system in one.message and "(as does 1 more pod)" in one.message for one in found] == (
-        [True] if system else []
-    )
+    assert [(system in one.message, one.others) for one in found] == ([(True, 1)] if system else [])
     assert all("docs/examples/mig-parts.yaml" in one.next_step for one in found)
     assert all("or request nvidia.com/gpu " in one.next_step for one in found)  # to drop a share may leave no GPU
     assert all(f"or run {system}" in one.next_step and "on GPU nodes" in one.next_step for one in found)
@@ -91,7 +90,7 @@ def test_all_of_a_gpu_by_shares_is_a_whole_one(cores: int, *, whole: bool) -> No
 @pytest.mark.parametrize("resource", ["cloud-tpus.google.com/v2", "cloud-tpus.google.com/preemptible-v3"])
 def test_a_resource_that_a_cloud_has_ended(resource: str) -> None:
     (found,) = told(asking(resource), replace(asking(resource), name="q"))
-    assert f"asks for {resource} (as does 1 more pod)" in found.message
+    assert f"asks for {resource} of" in found.message
     assert "google.com/tpu" in found.next_step
 
 
@@ -351,8 +350,8 @@ def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
 def test_gpudirect_of_google_cloud_names_the_machines_that_have_it(image: str, types: str) -> None:
     used = replace(pod("p"), containers=(Container("main", image=image),))
     found = [one for one in told(used, replace(used, name="q")) if "GPUDirect" in one.message]
-    assert [f"(as does 1 more pod), which works only on {types}," in one.message for one in found] == (
-        [True] if types else []
+    assert [(f"), which works only on {types}," in one.message, one.others) for one in found] == (
+        [(True, 1)] if types else []
     )
     chosen = replace(used, node_selector=FrozenMap({labels.GKE_ACCELERATOR: "nvidia-h100-80gb"}))
     assert not [one for one in told(chosen) if "GPUDirect" in one.message]

@@ -40,7 +40,8 @@ def told(*pods: Pod, pools: tuple[CapacityPool, ...] = ()) -> list[Diagnostic]:
 
 def test_a_pod_that_names_no_generation_is_told_how_to() -> None:
     (found,) = told(worker("a", 8, {}), worker("b", 8, {labels.GKE_TPU_TOPOLOGY: "2x4"}))
-    assert found.message.startswith("names no TPU generation (as does 1 more pod)")
+    assert found.message.startswith("names no TPU generation: ")
+    assert found.others == 1
     assert "tpu-v5-lite-podslice, tpu-v5p-slice, tpu-v6e-slice" in found.next_step
 
 

@@ -12,6 +12,7 @@ from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.report.reasons import text_of
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
@@ -48,7 +49,7 @@ def launching(usd_per_hour: str, driver: str) -> Plan:
 )
 def test_types_that_may_fit_are_counted_if_they_cost_less(usd: str, driver: str, cheaper: bool, machines: bool) -> None:
     (found,) = unconsidered(STATE, launching(usd, driver), SHIPPED)
-    problem = str(found.detail["problem"])
+    problem = text_of(found)
     assert "instance types were not considered" in problem
     assert "cpu.numaNodes" in problem
     assert ("may_cost_less" in found.detail) is cheaper

@@ -119,9 +119,8 @@ def test_a_label_of_a_flavor_that_no_node_has_is_named(
     given, catalog = replace(given, pools=(pool,)), shipped("g6.xlarge")
     plan = plan_for(given, catalog, Policy(considered=100), NOW)
     found = [one for one in supply_advice(given, plan, catalog) if "ResourceFlavor" in one.message]
-    assert [one.subject for one in found] == (["Pod default/again-0"] if warned else [])
+    assert [one.about for one in found] == (["Pod default/again-0 and 1 more"] if warned else [])
     assert all("kind=a from spec.nodeLabels of ResourceFlavor a when Kueue" in one.message for one in found)
-    assert all("(as does 1 more pod)" in one.message for one in found)
 
 
 def test_a_flavor_of_an_ordinary_pod_is_no_news(tmp_path: Path) -> None:

@@ -225,6 +225,16 @@ def test_types_of_which_each_lacks_one_of_two_classes_are_counted() -> None:
     assert "3 have no device of DeviceClass neuron.aws.com, 2 have no device of DeviceClass gpu.nvidia.com" in line
 
 
+def test_what_is_wrong_with_a_volume_is_a_sentence_and_not_counted() -> None:
+    """No type is better or worse for a StorageClass that nobody gave."""
+    missing = Reason.of(Code.UNSUPPORTED, storage_class="fast", claim="default/data")
+    entry = LeftOut("default/p", LeftOutVerdict.UNKNOWN, (), near_misses=(NearMiss(missing, 7, "g6.xlarge"),), types=7)
+    (line,) = left_out_lines(entry)
+    assert line.startswith("StorageClass fast of PersistentVolumeClaim default/data is not in the files")
+    some = replace(entry, types=9)
+    assert [line.partition(":")[0] for line in left_out_lines(some)] == ["0/9 instance types can run default/p"]
+
+
 def test_pods_on_nodes_that_are_not_given_are_why_nothing_is_pending() -> None:
     running = pod("p", node_name="n")
     state = snapshot([running])

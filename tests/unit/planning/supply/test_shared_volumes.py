@@ -32,7 +32,10 @@ def warned(state: Snapshot, *nodes: str) -> list[tuple[str, object]]:
     """The warnings of a plan that puts the pods there, with the number of pods that do not work."""
     placed = tuple(Placement(f"default/{n}", Target.NEW, node) for n, node in zip("pqr", nodes, strict=False))
     found = replace(plan(snapshot([])), placements=placed)
-    return [(str(one.detail["problem"]), one.detail.get("not_working")) for one in not_working(state, found, CATALOG)]
+    return [
+        (f"{one.detail['problem']}; {one.detail['next_step']}", one.detail.get("not_working"))
+        for one in not_working(state, found, CATALOG)
+    ]
 
 
 @pytest.mark.parametrize("mode", ["ReadWriteOnce", "ReadWriteOncePod"])
