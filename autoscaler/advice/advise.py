@@ -137,9 +137,7 @@ def advise(
         return ()
     trials = Replanner(asked, policy, now)
     if assumed := assumed_claims(asked):
-        beside = _after(assumed, trials, budget, deeper=True)
-        complete = (replace(one, change=where_tried(one.change, one.result.taints, asked)) for one in beside)
-        return tuple(replace(one, change=listing_described(one.change, one.result.drivers, asked)) for one in complete)
+        return tuple(_described(one, asked) for one in _after(assumed, trials, budget, deeper=True))
     found: list[Advice] = []
     tried: list[Change] = []
     pursued: list[Change] = []
@@ -161,6 +159,11 @@ def advise(
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
     return tuple(_complete(one, trials, budget) for one in found)
+
+
+def _described(found: Advice, asked: Situation) -> Advice:
+    complete = where_tried(found.change, found.result.taints, asked)
+    return replace(found, change=listing_described(complete, found.result.drivers, asked))
 
 
 def _complete(found: Advice, trials: Replanner, budget: Budget) -> Advice:
@@ -263,13 +266,12 @@ def _of_others(change: Change) -> bool:
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
     kinds = {part.kind for part in first.parts or (first,)}
-    searches: list[Callable[[Situation], Iterator[Change]]] = []
-    searches += [renamed_products, renamed_models, node_labels] if kinds & _OPENING else []
-    searches += [foreign_resources, node_labels] if ChangeKind.REWRITE_LABEL in kinds else []
-    searches += [tolerations, volume_claims, plugins]
-    searches += [driver_profiles] if after.creates_pool(first) else []
-    searches += [openings, node_labels] if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE else []
-    searches += [prices, capacity_blocks, requirements]
+    searches: _Searches = (renamed_products, renamed_models, node_labels) if kinds & _OPENING else ()
+    searches += (foreign_resources, node_labels) if ChangeKind.REWRITE_LABEL in kinds else ()
+    searches += (tolerations, volume_claims, plugins)
+    searches += (driver_profiles,) if after.creates_pool(first) else ()
+    searches += (openings, node_labels) if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE else ()
+    searches += (prices, capacity_blocks, requirements)
     yield from chain.from_iterable(search(after.asked) for search in dict.fromkeys(searches))
     yield from _requests(after.asked, after, budget)
 

@@ -251,8 +251,12 @@ def driver_profiles(asked: Situation) -> Iterator[Change]:
     lists none also gets the drivers of the other devices, which are assumed only there."""
     for pool in asked.pools:
         created = pool.name == IMPLICIT.name
-        for text in _profiles_for(asked, pool) if pool.drivers or created or not asked.snapshot.daemon_sets else ():
+        # Where a pool lists none, the others are offered anyway.
+        own = None if pool.drivers or created else asked.catalog.drivers.keys()
+        for text in _profiles_for(asked, pool):
             name = _profile_name(text)
+            if own is not None and name not in own:
+                continue
             others = pool.drivers or _assumed_for(asked)
             yield set_drivers(pool, (*(given for given in others if _profile_name(given) != name), text))
 

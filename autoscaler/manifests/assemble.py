@@ -70,9 +70,7 @@ def _add_gang_replica(manifests: ManifestSet, key: str) -> None:
 
 def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
     """The Snapshot, with the pods that ProvisioningRequests and CapacityBuffers stand for."""
-    spaces = {pod.namespace for pod in manifests.pods.values()} | {
-        claim.namespace for claim in manifests.claims.values()
-    }
+    spaces = {key.partition("/")[0] for key in (*manifests.pods, *manifests.claims)}
     labels = {space: FrozenMap[str, str]() for space in spaces} | manifests.namespaces
     namespaces = {name: found.with_items({_NAMESPACE_NAME: name}) for name, found in labels.items()}
     buffers = tuple(sorted(manifests.capacity_buffers, key=lambda found: (found.namespace, found.name)))

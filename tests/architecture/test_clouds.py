@@ -28,15 +28,16 @@ ROOMS = (
 ELSEWHERE = {
     "autoscaler/cli/blocks/market.py": "two markets are asked in two ways",
     "autoscaler/kube/karpenter.py": "the node classes of Karpenter, one for each cloud",
-    "autoscaler/manifests/kinds.py": "the table of API groups of all programs, with what is said of each",
 }
 # Every other file in whose code a cloud is part of a name: of a function, a variable, a constant or a module.
 NAMED = {
     "autoscaler/advice/pod_changes.py": "the instance types of SageMaker are those of EC2",
+    "autoscaler/advice/named_models.py": "the ComputeClasses of GKE",
     "autoscaler/checks/rights.py": "a row for each node template",
     "autoscaler/cli/blocks/market.py": "two markets are asked in two ways",
     "autoscaler/cluster/resources.py": "a row for each node template",
     "autoscaler/lint/other_systems.py": "an annotation of GKE's slice controller",
+    "autoscaler/lint/pods/compute_classes.py": "the ComputeClasses of GKE",
     "autoscaler/lint/pods/unknown_types.py": "the instance types of SageMaker are those of EC2",
     "autoscaler/lint/supply_advice.py": "GKE's Workload Identity, which plans assume",
     "autoscaler/lint/tpu_advice.py": "the topology of TPU slices",

@@ -10,9 +10,10 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.clouds import clouds_of_labels
 from instance_catalog.types.instance_type import CapacityType, InstanceType
 
-_CLOUD: Final = "gcp"
+_CLOUDS: Final = clouds_of_labels((labels.GKE_COMPUTE_CLASS,))
 _GIGA: Final = 10**9
 _MOST_VALUES: Final = 16  # more are no small change
 _KEYS: Final = (
@@ -28,7 +29,7 @@ def machines_of_class(found: ComputeClass, catalog: Catalog) -> tuple[Requiremen
     if not wanted:
         return ()
     types = [catalog.types[name] for name in sorted(wanted)]
-    every = [_Facts(one) for one in catalog if one.cloud == _CLOUD and one.accelerator is not None]
+    every = [_Facts(one) for one in catalog if one.cloud in _CLOUDS and one.accelerator is not None]
     named = [_keys_named(rule) for rule in found.rules if any(_machines(rule, catalog))]
     for keys in dict.fromkeys((*named, frozenset({labels.INSTANCE_TYPE}), frozenset(_KEYS[::2]))):
         asked = tuple(_asking(key, types) for key in _KEYS if key in keys)
@@ -85,7 +86,7 @@ def _machines(rule: MachineRule, catalog: Catalog) -> Iterator[InstanceType]:
         return
     checks = tuple(_checks(rule))
     for one in catalog:
-        if one.cloud == _CLOUD and one.accelerator is not None and all(check(one) for check in checks):
+        if one.cloud in _CLOUDS and one.accelerator is not None and all(check(one) for check in checks):
             yield one
 
 

@@ -347,10 +347,7 @@ def test_a_pod_is_not_worth_a_node_for_its_network_card_alone() -> None:
 
 
 def test_texts_of_the_same_pool_are_told_apart() -> None:
-    pools = (
-        CapacityPool("a", scope=Scope(schedulers=("x",))),
-        CapacityPool("b", scope=Scope(schedulers=("x",))),
-    )
+    pools = tuple(CapacityPool(name, scope=Scope(schedulers=("x",))) for name in ("a", "b"))
     found = lines(one(pools=pools, scheduler_name="kai"))
     assert [line.partition(":")[0] for line in found] == ["pool a", "pool b"]
 
