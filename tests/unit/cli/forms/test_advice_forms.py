@@ -45,3 +45,31 @@ def test_a_page_has_the_same_list(tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     output(tmp_path, "--html", str(page))
     assert "<li>(1) create a CapacityPool with" in page.read_text(encoding="utf-8")
+
+
+HOSTILE = "<script>alert(1)</script>|`x`\\x1b[31m@bob"
+ASKING = f"""apiVersion: v1
+kind: Pod
+metadata: {{name: p}}
+spec:
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{{matchExpressions: [{{key: team, operator: In, values: ["{HOSTILE}"]}}]}}]
+  containers: [{{name: c, image: i, resources: {{requests: {{cpu: "1"}}, limits: {{nvidia.com/gpu: "1"}}}}}}]
+"""
+
+
+def test_values_of_others_are_no_markup(tmp_path: Path) -> None:
+    """The API server takes any text as a value of a node affinity."""
+    file, page = tmp_path / "pod.yaml", tmp_path / "plan.html"
+    file.write_text(ASKING)
+    arguments = ["plan", "-f", str(file), "-o", "markdown", "--html", str(page)]
+    shown = CliRunner().invoke(foreslice, arguments, catch_exceptions=False).stdout
+    _, _, section = shown.partition("### Smallest change that places it\n")
+    assert "team=\\<script\\>alert(1)\\</script\\>\\|\\`x\\`" in section
+    written = page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in written
+    assert "\x1b" not in section + written
+    assert "@bob" not in section
+    assert "<script>" not in written
