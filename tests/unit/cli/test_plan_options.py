@@ -131,7 +131,7 @@ def test_a_volume_of_another_cloud_than_the_requested_keeps_the_pod_from_every_t
     note = "note: only machines of gcp mount the volume of pod default/p (driver gcsfuse.csi.storage.gke.io): leave out"
     assert f"{note} --cloud aws for it" in found.stderr
     assert "0 pods placed" in found.stdout
-    assert "default/p: leave out --cloud aws → 1 × n1-" in found.stdout
+    assert "default/p: leave out --cloud aws → 1 × n1-" in " ".join(found.stdout.split())
     assert "drop the node affinity" not in found.stdout
 
 
@@ -199,7 +199,7 @@ def test_a_change_marks_guessed_prices_and_gpus_that_nobody_names(tmp_path: Path
     file = tmp_path / "pod.yaml"
     file.write_text(POD + f"  nodeSelector: {selects}\n")
     said = " ".join(run("-f", str(file)).stdout.split())
-    assert "xnvidia-tesla-t4 (on-demand), 0.44 $/h (a guess); without it, the pod names no GPU model" in said
+    assert "xnvidia-tesla-t4 (on-demand), 0.44 $/h (a guess) note: without it, the pod names no GPU model" in said
     assert "(a guess)" not in run("-f", str(file), "--cloud", "aws").stdout
 
 
@@ -209,7 +209,7 @@ def test_a_change_marks_guessed_prices_and_gpus_that_nobody_names(tmp_path: Path
         (
             "v0.10.1",
             "fp8",
-            "--quantization fp8 needs 8.0 or more, up to version 0.15 at least; select a GPU that has it",
+            "--quantization fp8 needs 8.0 or more, up to version 0.15 at least to do: select a GPU that has it",
         ),
         ("v0.10.1", "awq_marlin", "--quantization awq_marlin needs 8.0 or more"),
         ("v0.10.1", "awq", ""),
@@ -241,7 +241,7 @@ def test_a_change_says_what_does_not_work_where_it_places_the_pod(tmp_path: Path
     file.write_text(never + "  nodeSelector: {team: a}\n")
     said = " ".join(run("-f", str(file), "--cloud", "aws").stdout.split())
     assert "0.53 $/h" in said
-    assert "; default/p: spec.containers.imagePullPolicy: is Never for a, and no new node has the image" in said
+    assert "note: default/p: spec.containers.imagePullPolicy: is Never for a, and no new node has the image" in said
 
 
 def test_a_model_that_its_gpu_does_not_hold_is_told_first(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_model_server_that_its_gpu_hardly_holds_is_warned_of(tmp_path: Path) -
     assert "1 pod placed, 0 cannot" in said
     assert "take about 12Gi in 16 bits, and its 1 × T4 has 15Gi: that hardly leaves room for activations" in said
     assert re.search(
-        r"may not start; with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for", said
+        r"may not start to do: with foreslice.dev/accelerator: \S+ in nodeSelector the plan is 1 × \S+ for", said
     )
 
 
