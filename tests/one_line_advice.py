@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from autoscaler.advice.change import Change
 from autoscaler.advice.trial import Advice
 from autoscaler.report.advised import listed
-from autoscaler.report.changes.change_text import change_steps
+from autoscaler.report.advised.change_steps import change_steps
 
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:

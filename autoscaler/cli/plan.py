@@ -44,7 +44,7 @@ from autoscaler.planning.one_cloud import cloud_meant, clouds_of, clouds_of_pool
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
-from autoscaler.report.changes.model_texts import model_text
+from autoscaler.report.advised.model_texts import model_text
 from autoscaler.report.tables.given import Given, given_of, without_node_names
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace

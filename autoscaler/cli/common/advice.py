@@ -89,7 +89,7 @@ def _assumed_disk(found: Decided, helping: Mapping[str, Advice]) -> Iterator[str
 
 def _end_of_catalog(found: Decided, helping: Mapping[str, Advice]) -> Iterator[str]:
     """That the first CapacityPool ends the offer of the whole catalog, on which the pods with a place rely."""
-    from autoscaler.report.changes.change_text import CREATE_POOL, change_steps
+    from autoscaler.report.advised.change_steps import CREATE_POOL, change_steps
 
     placed = [node for node in found.plan.launches if node.pool == IMPLICIT.name and node.pods]
     steps = (step for advice in helping.values() for step in change_steps(advice.change))

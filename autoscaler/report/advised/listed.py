@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from autoscaler.advice.trial import Advice
-from autoscaler.report.advice_text import remarks, result_text
-from autoscaler.report.changes.change_text import change_steps
+from autoscaler.report.advised.change_steps import change_steps
+from autoscaler.report.advised.remarks import remarks, result_text
 from autoscaler.report.plan_document import dollars, offering_document
 from instance_catalog.dataclass import replace
 

@@ -22,7 +22,7 @@ from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.changes.change_text import _TEXTS
+from autoscaler.report.advised.change_steps import _TEXTS
 from autoscaler.report.tables.plan_summary import failure_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap

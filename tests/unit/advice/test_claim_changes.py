@@ -10,7 +10,7 @@ from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advice_text import result_text
+from autoscaler.report.advised.remarks import result_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

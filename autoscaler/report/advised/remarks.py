@@ -1,4 +1,4 @@
-"""Advice, the changes that would help, in sentences: the steps, their result, and remarks."""
+"""The result of a change in a sentence, and what people need to know of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autoscaler.advice.pool_changes import GIVING_LABELS
 from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
-from autoscaler.report.changes.model_texts import model_text
+from autoscaler.report.advised.model_texts import model_text
 from autoscaler.report.words import advised, counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS

@@ -1,1 +1,0 @@
-"""Advised changes in words."""
