@@ -15,6 +15,7 @@ from instance_catalog.kubernetes.node_selector import (
     BadSelectorError,
     NodeSelectorTerm,
     Requirement,
+    check_requirement,
     requirement_matches,
 )
 
@@ -45,6 +46,8 @@ def _unmet(term: NodeSelectorTerm, nodes: Collection[Mapping[str, str]]) -> list
     """The requirements on labels that no node meets, as written in manifests. Lint reports terms that cannot be
     parsed."""
     try:
+        for requirement in term.match_expressions:
+            check_requirement(requirement)
         lacking = [r for r in term.match_expressions if not any(requirement_matches(r, labels) for labels in nodes)]
     except BadSelectorError:
         return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from autoscaler.model.reason import Code
 from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.report.reasons import text_of
@@ -50,6 +52,6 @@ def test_terms_are_alternatives() -> None:
     assert missing_labels(replace(pod("p"), affinity=either), NODES) is None
 
 
-def test_what_cannot_be_parsed_is_left_to_the_verdict() -> None:
-    bad = requiring(Requirement("team", "Like", ("x",)))
-    assert missing_labels(replace(pod("p"), affinity=bad), NODES) is None
+@pytest.mark.parametrize("bad", [Requirement("team", "Like", ("x",)), Requirement("zone", "Gt", ("many",))])
+def test_what_cannot_be_parsed_is_left_to_the_verdict(bad: Requirement) -> None:
+    assert missing_labels(replace(pod("p"), affinity=requiring(bad)), NODES) is None
