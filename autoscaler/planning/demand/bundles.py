@@ -93,6 +93,9 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tupl
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:
     """Group equal bundles, in the order of their first members, by priority."""
+    bundles = tuple(bundles)
+    if not bundles:  # what every pod of the cluster selects is read otherwise
+        return ()
     observed, taking = _observed_labels(snapshot), snapshot.profile.devices_take_node_amounts
     groups: dict[Hashable, list[Bundle]] = {}
     for bundle in bundles:

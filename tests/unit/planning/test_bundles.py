@@ -89,6 +89,19 @@ def test_labels_matter_only_where_somebody_selects_by_them() -> None:
     assert class_sizes(snapshot(pods, claims, blocks=(has_restrictions,))) == [1, 1]
 
 
+def test_the_selectors_of_a_cluster_are_read_once_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of all pods, of which a cluster has tens of thousands; pods of no pool's scope are rare."""
+    read: list[Snapshot] = []
+
+    def counted(state: Snapshot) -> frozenset[str]:
+        read.append(state)
+        return frozenset()
+
+    monkeypatch.setattr("autoscaler.planning.demand.bundles._observed_labels", counted)
+    assert plan(snapshot([pod("a", "gpu"), pod("b")], [claim("gpu")])).launches
+    assert len(read) == 1
+
+
 def test_more_important_classes_come_first() -> None:
     state = snapshot([pod("a", "x"), pod("b", "y", priority=5)], [claim("x"), claim("y")])
     classes = classes_of(bundles_of(state.pods, state.claims), state)
