@@ -16,7 +16,7 @@ from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.planning.packing.room import numbers_in
-from autoscaler.planning.placement.considered import Bought, why_not
+from autoscaler.planning.placement.considered import Alike, Bought, why_not
 from autoscaler.planning.placement.nothing_has import class_of_nothing, leaves_open, nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
@@ -86,6 +86,7 @@ Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
 
 def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
     """One entry for each pod without a place. `elsewhere` returns what a class needs that no pool offers."""
+    alike = Alike(packing)
     for item, bundle_class in enumerate(packing.classes):
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
         if not bundles:
@@ -93,7 +94,7 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
         if not policy.explains:
             yield from (LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, ()) for bundle in bundles for pod in bundle.pods)
             continue
-        found = _diagnosis(packing, item, outcome, policy, elsewhere)
+        found = _diagnosis(alike, item, outcome, policy, elsewhere)
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
@@ -115,13 +116,13 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
         yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses, types=found.types)
 
 
-def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
-    stuck = outcome.stuck.get(item)
+def _diagnosis(alike: Alike, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
+    packing, stuck = alike.packing, outcome.stuck.get(item)
     if stuck:
         return _Diagnosis(LeftOutVerdict.FATAL if isinstance(stuck, Fatal) else LeftOutVerdict.UNKNOWN, stuck.reasons)
     gang = packing.classes[item].sample.gang
     nodes = sum(len(c.members) for c in packing.classes if c.sample.gang == gang) if gang else 1
-    found = _over_candidates(packing, item, outcome, policy, nodes=nodes)
+    found = _crowded_out(packing, item) or _over_candidates(alike, item, outcome, policy, nodes=nodes)
     if found.reasons and all(r.code in _NOWHERE for r in found.reasons):
         found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if packing.snapshot.pools else ())))
     return replace(found, reasons=(*_gang_reasons(packing, gang, outcome), *found.reasons)) if gang else found
@@ -145,19 +146,18 @@ def _crowded_out(packing: PackingInput, item: int) -> _Diagnosis | None:
     return _Diagnosis(LeftOutVerdict.UNKNOWN, (reason,))
 
 
-def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
+def _over_candidates(alike: Alike, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: the change after which the class would be placed."""
-    shapes = packing.shape_of[: 0 if _crowded_out(packing, item) else len(packing.candidates)]
-    verdicts = [(i, packing.trials.explained(shape, item)) for i, shape in enumerate(shapes)]
+    packing = alike.packing
+    verdicts, types = alike.explained(item)
     if crowded_out := _crowded_out(packing, item):  # explanations cost work as well
         return crowded_out
     anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     # A candidate on which the pod would never run is not reported beside one that is available after a change.
     fitting = [i for i in anything if not packing.candidates[i].excluded] or anything
     lacking = _lacking(packing, item)
-    misses = near_misses(verdicts, packing, policy, lacking)
-    types = len({candidate.instance_type.name for candidate in packing.candidates})
-    diagnosis = partial(_Diagnosis, misses=misses, types=types)
+    misses = near_misses(verdicts, packing, policy, lacking, types)
+    diagnosis = partial(_Diagnosis, misses=misses, types=len(packing.of_type))
     if fitting:
         bars = [tuple(why_not(packing, i, item, outcome.bought, nodes=nodes)) for i in fitting]
         # If nothing prevents one offering, the deficits of the others are not the reason.
@@ -182,7 +182,9 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
     split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item), *class_of_nothing(packing, item))
-    last = everywhere.pop() if len(everywhere) == 1 else (Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts)),)
+    last = (
+        everywhere.pop() if len(everywhere) == 1 else (Reason.of(Code.NO_CANDIDATE, offerings=len(packing.shape_of)),)
+    )
     found = diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *last))
     return _unknown(found) if packing.snapshot.from_files and any(map(leaves_open, split)) else found
 
@@ -236,8 +238,7 @@ def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
 
 def _lacking(packing: PackingInput, item: int) -> dict[Subject, Reason]:
     """By pod, the labels that no offering has."""
-    nodes = [shape.node.labels for shape in packing.shapes]
-    found = (missing_labels(pod, nodes) for pod in packing.classes[item].sample.pods)
+    found = (missing_labels(pod, packing.labels) for pod in packing.classes[item].sample.pods)
     return {reason.subject: reason for reason in found if reason}
 
 
@@ -247,12 +248,16 @@ def _of_all(reason: Reason, lacking: Mapping[Subject, Reason]) -> Reason:
 
 
 def near_misses(
-    verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy, lacking: Mapping[Subject, Reason]
+    verdicts: Iterable[tuple[int, Verdict]],
+    packing: PackingInput,
+    policy: Policy,
+    lacking: Mapping[Subject, Reason],
+    types: Mapping[str, int],
 ) -> tuple[NearMiss, ...]:
     """For each type the nearest miss over its variants, equal findings counted, nearest first.
 
     A deficit of one variant is left out if another variant fits, or if `lacking` has labels that all types lack, by
-    pod.
+    pod. `types`: by name, the number of types that this one represents.
     """
     nearest: dict[str, Reason] = {}
     verdicts = tuple(verdicts)
@@ -269,7 +274,9 @@ def near_misses(
         # Predicted devices are numbered; the number of the device that was checked first has no meaning.
         subject = Subject("device") if reason.subject.kind == "device" else reason.subject
         groups.setdefault((reason.code, subject, _kind(reason)), []).append((name, reason))
-    misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
+    counts = [sum(types[name] for name, _ in group) for group in groups.values()]
+    best = map(_best, groups.values())
+    misses = [NearMiss(reason, count, name) for (name, reason), count in zip(best, counts, strict=True)]
     misses.sort(key=lambda miss: (_farness(miss.reason), _none_of_it(miss.reason), -miss.types, miss.example))
     return tuple(misses[: policy.near_misses])
 

@@ -38,15 +38,13 @@ class Filter:
     rule: Rule
 
 
-AMOUNTS: Final = "NodeResourcesFit"
-
 FILTERS: tuple[Filter, ...] = (
     Filter("NodeUnschedulable", node_unschedulable),
     Filter("NodeName", node_name),
     Filter("TaintToleration", taint_toleration),
     Filter("NodeAffinity", node_affinity),
     Filter("NodePorts", node_ports),
-    Filter(AMOUNTS, node_resources),
+    Filter("NodeResourcesFit", node_resources),
     Filter("VolumeRestrictions", volume_restrictions),
     Filter("NodeVolumeLimits", volume_limits),
     Filter("VolumeBinding", volume_binding),
@@ -55,3 +53,6 @@ FILTERS: tuple[Filter, ...] = (
     Filter("InterPodAffinity", inter_pod_affinity),
     Filter("NodeDeclaredFeatures", node_declared_features),
 )
+_AMOUNTS: Final = next(place for place, entry in enumerate(FILTERS) if entry.rule is node_resources)
+BEFORE_AMOUNTS: Final = FILTERS[:_AMOUNTS]
+AFTER_AMOUNTS: Final = FILTERS[_AMOUNTS + 1 :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from autoscaler.dra.allocation.search import DEFAULT_BUDGET, SearchBudget
@@ -14,7 +14,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
 from autoscaler.scheduling.claim_amounts import too_little
-from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.filters import FILTERS, Filter
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
@@ -50,16 +50,13 @@ def fit_one(pod: Pod, node_name: str, world: World, *, budget: SearchBudget = DE
     return filtered(pod, state, world) or fit_claims(pod, state.node, world, budget=budget)
 
 
-def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> DoesNotFit | Unknown | None:
-    """The result of the first filter that refuses the pod; None if all let it pass. The claims are not checked.
-
-    `but`: a plugin whose filter is skipped.
-    """
+def filtered(
+    pod: Pod, state: NodeState, world: World, *, filters: Sequence[Filter] = FILTERS
+) -> DoesNotFit | Unknown | None:
+    """The result of the first filter that refuses the pod; None if all let it pass. The claims are not checked."""
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, Subject("pod", pod.key), feature=f) for f in pod.unsupported))
-    for entry in FILTERS:
-        if entry.plugin == but:
-            continue
+    for entry in filters:
         reasons = entry.rule(pod, state, world)
         if reasons:
             return Unknown(reasons) if all(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)

@@ -176,6 +176,59 @@ class _View:
             yield from barred
 
 
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Candidates that represent all, and by name of their types the number of types that each represents."""
+
+    candidates: tuple[int, ...]
+    types: Mapping[str, int]
+
+
+class Alike:
+    """The candidates whose explanations differ, class by class. Classes with the same verdicts share them."""
+
+    def __init__(self, packing: PackingInput) -> None:
+        self.packing = packing
+        self._every = _Samples(tuple(range(len(packing.candidates))), dict.fromkeys(packing.of_type, 1))
+        self._known: dict[Hashable, _Samples] = {}
+
+    def explained(self, item: int) -> tuple[list[tuple[int, Verdict]], Mapping[str, int]]:
+        """The explanation of each of them for the class, and the types that they represent."""
+        trials, shape_of, samples = self.packing.trials, self.packing.shape_of, self._samples(item)
+        return [(i, trials.explained(shape_of[i], item)) for i in samples.candidates], samples.types
+
+    def _samples(self, item: int) -> _Samples:
+        """All candidates if the class fits somewhere, or if nothing is known of others with the same verdicts."""
+        key = self.packing.same_outcomes(item)
+        if key is None:
+            return self._every
+        if key not in self._known:
+            self._known[key] = self._sampled(item)
+        return self._known[key]
+
+    def _sampled(self, item: int) -> _Samples:
+        packing, trials = self.packing, self.packing.trials
+        if any(trials.fits(shape, item) for shape in range(len(packing.shapes))):
+            return self._every
+        told = [trials.told_as(shape, item) for shape in range(len(packing.shapes))]
+        found: dict[Hashable, tuple[str, list[int]]] = {}  # by all that is told of a type
+        counts: dict[str, int] = {}
+        for name, members in packing.of_type.items():
+            first: dict[Hashable, int] = {}
+            for index in members:
+                shape = packing.shape_of[index]
+                first.setdefault((index if told[shape] is None else told[shape], self._seen(index)), index)
+            name, _ = found.setdefault(tuple(first), (name, list(first.values())))
+            counts[name] = counts.get(name, 0) + 1
+        return _Samples(tuple(sorted(index for _, indices in found.values() for index in indices)), counts)
+
+    def _seen(self, index: int) -> Hashable:
+        """What an explanation reads of the candidate beside its verdict."""
+        candidate = self.packing.candidates[index]
+        bar = candidate.barred.code if candidate.excluded and candidate.barred else None
+        return candidate.pool.name, candidate.instance_type.fabric.multi_node, bar
+
+
 def undecided_cheaper(packing: PackingInput, item: int, chosen: Mapping[int, int]) -> Reason | None:
     """The types that may cost less than the choice for the class and of which it is not known whether they fit.
 

@@ -22,8 +22,8 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable, Request, ResourceClaim
 from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
-from autoscaler.planning.placement.class_counts import devices_there
 from autoscaler.planning.placement.matching import Matching, Requests
+from autoscaler.planning.supply.class_counts import devices_there
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.scheduling.fit import fit_claims

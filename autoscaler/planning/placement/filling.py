@@ -14,7 +14,6 @@ from typing import Final
 from autoscaler.model.pod import Pod
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
-from autoscaler.planning.placement.class_counts import devices_wanted
 from autoscaler.planning.placement.device_states import (
     DeviceState,
     DeviceStates,
@@ -25,10 +24,12 @@ from autoscaler.planning.placement.device_states import (
 )
 from autoscaler.planning.placement.first_verdicts import FULL, fits_amounts, lacks_amounts, remembered, short_of
 from autoscaler.planning.placement.matching import Matching, Requests
+from autoscaler.planning.placement.selections import Selections
+from autoscaler.planning.supply.class_counts import devices_wanted
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import devices_of
 from autoscaler.planning.work import Ledger
-from autoscaler.scheduling.filters import AMOUNTS
+from autoscaler.scheduling.filters import AFTER_AMOUNTS
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
@@ -48,6 +49,7 @@ class PodsApart:
         self.numbers: dict[Hashable, int] = {}  # of what pods want and select
         self._found: dict[tuple[int, int], PodApart | None] = {}
         self._first: dict[int, int] = {}  # by requests of claims, the first class
+        self._selecting: dict[int, int] = {}  # by selection of nodes, the first class
         self._wanted: dict[int, Mapping[str, int]] = {}  # by requests of claims, the least number of devices
         self._resources: dict[str, None] = {}
         self._device_classes: dict[str, None] = {}
@@ -66,6 +68,7 @@ class PodsApart:
         self._found[item, number] = found
         self._first.setdefault(found.wants if found else -1, item)
         if found is not None:
+            self._selecting.setdefault(found.selects, item)
             self._resources.update(dict.fromkeys(found.amounts))
             self._device_classes.update(dict.fromkeys(self.devices_wanted(found)))
         return found
@@ -79,6 +82,10 @@ class PodsApart:
     def first_class(self, pod: PodApart) -> int | None:
         """The first class with equal requests of claims; None if no such class was asked about."""
         return self._first.get(pod.wants)
+
+    def first_selecting(self, pod: PodApart) -> int | None:
+        """The first class with an equal selection of nodes; None if no such class was asked about."""
+        return self._selecting.get(pod.selects)
 
     def dimensions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The resources and DeviceClasses that these pods request, for all pods that were read so far."""
@@ -97,6 +104,7 @@ class NodeFiller:
         *,
         pods: PodsApart,
         requests: Requests,
+        selections: Selections,
     ) -> None:
         self._world = world
         self._shapes = shapes
@@ -104,6 +112,7 @@ class NodeFiller:
         self._ledger = ledger
         self._pod_apart = pods.of
         self._requests = requests
+        self._selection = selections.number
         self._empty: dict[int, Filled] = {}
         self._alike: dict[Hashable, DeviceStates] = {}
         self._passes: set[tuple[int, int]] = set()  # shapes and node selections with only amounts left to check
@@ -117,7 +126,7 @@ class NodeFiller:
 
     def only_amounts(self, shape: int, pod: PodApart) -> bool:
         """True if every other filter is known to accept pods with the same selection on nodes of the shape."""
-        return (shape, pod.selects) in self._passes
+        return (shape, self._selection(pod)) in self._passes
 
     def needs_no_question(self, shape: int, item: int) -> bool:
         """True if this plan has already decided whether an empty node of the shape takes the class."""
@@ -164,7 +173,7 @@ class NodeFiller:
         self, state: Filled, devices: DeviceState, item: int, pod: PodApart
     ) -> tuple[Verdict, Filled | None]:
         """The same, with cached results for such claims on such devices."""
-        passes, states = (state.shape, pod.selects) in self._passes, self.states[state.shape]
+        passes, states = self.only_amounts(state.shape, pod), self.states[state.shape]
         known = step = states.known(devices, pod)
         # A class that has spent its share has no further question, and what is known needs none.
         asks = not passes or self._ledger.waits(item) or not (state.counts or self._ledger.refused(item))
@@ -199,11 +208,11 @@ class NodeFiller:
     def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
         """The filters refuse, or the claims decide. Only amounts change while such pods fill a node."""
         next(iter(paid))
-        node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
+        node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, self._selection(pod))
         if passes not in self._passes:
             if (refusal := filtered(pod.pod, node, state.empty)) is not None:
                 # A refusal for amounts alone means nothing for pods that request less.
-                if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, but=AMOUNTS) is None:
+                if lacks_amounts(refusal) and filtered(pod.pod, node, state.empty, filters=AFTER_AMOUNTS) is None:
                     self._passes.add(passes)
                 return refusal
             self._passes.add(passes)

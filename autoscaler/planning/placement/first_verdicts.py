@@ -46,13 +46,20 @@ class Kin:
 class FirstVerdicts:
     """Verdicts by shape and class.
 
-    `same` numbers the requests of pods: equal if the same devices match on every machine. Methods are given `ask`,
-    which computes a verdict at the cost of the class. It is not kept: a cycle would keep the objects of a plan.
+    `same` numbers the requests of pods: equal if the same devices match on every machine. `selection` numbers their
+    selections: equal if every machine answers the same. Methods are given `ask`, which computes a verdict at the cost
+    of the class. It is not kept: a cycle would keep the objects of a plan.
     """
 
-    def __init__(self, free: Callable[[], Sequence[Mapping[str, int]]], same: Callable[[PodApart], int]) -> None:
+    def __init__(
+        self,
+        free: Callable[[], Sequence[Mapping[str, int]]],
+        same: Callable[[PodApart], int],
+        selection: Callable[[PodApart], int],
+    ) -> None:
         self._free = free
         self._same = same
+        self._selection = selection
         self._room: Room[str] | None = None
         self._roomy: dict[int, Bits] = {}
         self._as_plain: dict[Bits, Bits] = {}
@@ -111,7 +118,7 @@ class FirstVerdicts:
         key = (pod.wants, pod.selects)
         found = self._kin.get(key)
         if found is None:
-            found = self._kin.setdefault((self._same(pod), pod.selects), Kin())
+            found = self._kin.setdefault((self._same(pod), self._selection(pod)), Kin())
             self._kin[key] = found
         return found
 

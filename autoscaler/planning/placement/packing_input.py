@@ -37,6 +37,7 @@ from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.prediction.device_plugins import driver_of_plugin
@@ -107,6 +108,11 @@ class PackingInput:
         for index, shape in enumerate(self.shape_of):
             found[shape].append(index)
         return tuple(map(tuple, found))
+
+    @cached_property
+    def labels(self) -> tuple[FrozenMap[str, str], ...]:
+        """The labels of the shapes that decide about pods, without repetitions."""
+        return tuple(dict.fromkeys(shape.node.labels for shape in self.shapes))
 
     @cached_property
     def of_type(self) -> Mapping[str, Sequence[int]]:

@@ -18,6 +18,7 @@ from autoscaler.planning.placement.device_states import Filled, PodApart
 from autoscaler.planning.placement.filling import LOOKING, NodeFiller, PodsApart
 from autoscaler.planning.placement.first_verdicts import FULL, FirstVerdicts, Kin, fits_amounts, lacks_amounts, short_of
 from autoscaler.planning.placement.matching import Everywhere, Requests
+from autoscaler.planning.placement.selections import Selections
 from autoscaler.planning.supply.drivers import with_cause
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit
@@ -43,7 +44,10 @@ class PackingOracle:
         requests = Requests()
         self._pods = PodsApart(world, shapes, classes, apart=apart)
         self._pod_apart = self._pods.of
-        self._nodes = NodeFiller(world, shapes, classes, ledger, pods=self._pods, requests=requests)
+        self._selections = Selections(world, shapes, classes, ledger, payer=self._pods.first_selecting)
+        self._nodes = NodeFiller(
+            world, shapes, classes, ledger, pods=self._pods, requests=requests, selections=self._selections
+        )
         self.devices_anywhere = bool(world.devices.layers.shared())
         self.ledger = ledger
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
@@ -55,7 +59,9 @@ class PackingOracle:
         everywhere = Everywhere(requests, classes, self._nodes.matchings)
         # Nothing here refers to the oracle: it is freed with its last reference, and the whole plan with it.
         self._firsts = FirstVerdicts(
-            lambda: [shape.free for shape in shapes], partial(_same, self._pods, everywhere, ledger)
+            lambda: [shape.free for shape in shapes],
+            partial(_same, self._pods, everywhere, ledger),
+            self._selections.number,
         )
         self._plain = [(n, shape.plain) for n, shape in enumerate(shapes) if shape.plain is not None]
         self._answered: dict[int, Bits] = {}  # by class, the shapes with a verdict
@@ -109,6 +115,8 @@ class PackingOracle:
         devices, states = self._nodes.empty(shape).devices, self._nodes.states[shape]
         if pod is None or devices is None:
             return verdict
+        if (refusal := self._selections.refusal(self._speaker(shape, item), pod)) is not None:
+            return refusal
         if verdict is FULL and self._shapes[shape].plain is None and self._nodes.only_amounts(shape, pod):
             return short_of(self._shapes[shape].free, pod)
         step = states.known(devices, pod)
@@ -127,6 +135,8 @@ class PackingOracle:
         verdict, pod, seen = self.verdict(shape, item), self._pod_apart(item, 0), self._shapes[shape]
         if pod is None:
             return None
+        if (group := self._selections.group(self._speaker(shape, item), pod)) is not None:
+            return (group,)
         if verdict is FULL and seen.plain is not None:
             return self.told_as(seen.plain, item) if lacks_amounts(self.verdict(seen.plain, item)) else None
         if verdict is FULL:
@@ -134,6 +144,11 @@ class PackingOracle:
         devices = self._nodes.empty(shape).devices
         step = self._nodes.states[shape].known(devices, pod) if devices is not None else None
         return id(step) if step is not None and step.verdict is verdict else None
+
+    def _speaker(self, shape: int, item: int) -> int:
+        """The shape whose reasons are told: the plain machine for a preparation of it that lacks the same amounts."""
+        plain = self._shapes[shape].plain
+        return plain if plain is not None and lacks_amounts(self.verdict(plain, item)) else shape
 
     def takes(self, shape: int, item: int) -> bool:
         """True if one bundle fits on an empty node; the number of devices and the amounts are checked first, at a
