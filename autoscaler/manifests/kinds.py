@@ -6,8 +6,6 @@ from typing import Final
 
 from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
-from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service
-from autoscaler.kube.workloads.model_serving import expand_model_serving
 from autoscaler.kube.workloads.other_projects import (
     expand_dynamo_graph,
     expand_knative_service,
@@ -23,7 +21,9 @@ from autoscaler.kube.workloads.ray import (
     expand_ray_service,
 )
 from autoscaler.kube.workloads.serving.aibrix import expand_pod_set, expand_role_set, expand_storm_service
+from autoscaler.kube.workloads.serving.kserve import expand_inference_service, expand_llm_inference_service
 from autoscaler.kube.workloads.serving.model_booster import expand_model_booster
+from autoscaler.kube.workloads.serving.model_serving import expand_model_serving
 from autoscaler.kube.workloads.serving.nim import expand_nim_cache, expand_nim_pipeline, expand_nim_service
 from autoscaler.kube.workloads.slurm import expand_node_set
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job

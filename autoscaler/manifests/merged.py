@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.workloads.kserve import OF_MODELS, STORAGE, of_model, sources_of
+from autoscaler.kube.workloads.serving.kserve import OF_MODELS, STORAGE, of_model, sources_of
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import EmptyList
 from instance_catalog.dataclass import replace

@@ -5,7 +5,6 @@ Facts that a template does not name follow in brackets, so that no basis of a de
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Iterable
 
@@ -22,6 +21,7 @@ from autoscaler.report.reason_texts import (
     SCOPE_TEXTS,
     VOLUME_TEXTS,
 )
+from autoscaler.report.words import with_cut_words
 from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
@@ -316,10 +316,6 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
 _AMOUNTS = frozenset({"wanted", "of_claims", "free"})
 _SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
-# A label is at most 317 + 1 + 63 characters long; values in a node affinity may be as long as an object.
-_LONGEST_WORD = 400
-_UNREADABLE = re.compile(rf"\S{{{_LONGEST_WORD},}}")
-_KEPT = 60
 _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence has in other words.
 _IMPLIED = frozenset(
@@ -401,5 +397,4 @@ def fact_text(value: Fact) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return _whole(value)
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return _UNREADABLE.sub(lambda found: f"{found[0][:_KEPT]}…", text) if len(text) > _LONGEST_WORD else text
+    return with_cut_words(", ".join(value) if isinstance(value, tuple) else str(value))

@@ -12,6 +12,10 @@ from typing import Final
 from autoscaler.model.provisioned_node import BootTimes
 
 _CENT: Final = Decimal("0.01")
+# A label is at most 317 + 1 + 63 characters long; values in a node affinity may be as long as an object.
+_LONGEST_WORD: Final = 400
+_KEPT: Final = 60
+_LONGER_WORD: Final = re.compile(rf"\S{{{_LONGEST_WORD},}}")
 
 
 def counted(number: int, noun: str) -> str:
@@ -80,3 +84,10 @@ def ready_text(times: BootTimes | None) -> str:
 def _minutes(span: timedelta) -> str:
     """Minutes, rounded up: a shorter estimate would often be too short."""
     return f"{max(1, ceil(span / timedelta(minutes=1)))} min"
+
+
+def with_cut_words(text: str) -> str:
+    """The text, in which words that are longer than any name or label are cut."""
+    if len(text) <= _LONGEST_WORD:
+        return text
+    return _LONGER_WORD.sub(lambda found: f"{found[0][:_KEPT]}…", text)

@@ -13,8 +13,8 @@ from typing import Final
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems, left_by_template
-from autoscaler.kube.workloads.kserve import model_claims
 from autoscaler.kube.workloads.pod_templates import CONTAINERS, FINISHED, pods_in
+from autoscaler.kube.workloads.serving.kserve import model_claims
 from autoscaler.kube.workloads.serving.nim import claims_named
 from autoscaler.manifests.checks.patches import check_complete
 from autoscaler.manifests.checks.uses import GET_SLICES

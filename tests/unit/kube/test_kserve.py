@@ -8,7 +8,11 @@ import pytest
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.workloads.kserve import expand_inference_service, expand_llm_inference_service, model_claims
+from autoscaler.kube.workloads.serving.kserve import (
+    expand_inference_service,
+    expand_llm_inference_service,
+    model_claims,
+)
 from autoscaler.kube.workloads.stamping import Expansion
 from instance_catalog.diagnostic import path_text
 from instance_catalog.kubernetes.quantity import Quantity

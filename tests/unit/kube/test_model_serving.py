@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.workloads.model_serving import expand_model_serving
+from autoscaler.kube.workloads.serving.model_serving import expand_model_serving
 from autoscaler.kube.workloads.stamping import Expansion
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
@@ -90,7 +90,7 @@ def test_too_many_pods_are_refused_before_any_is_made(replicas: int, monkeypatch
     def made(*_: Any, **__: Any) -> Expansion:
         raise AssertionError("a pod is made")
 
-    monkeypatch.setattr("autoscaler.kube.workloads.model_serving.stamp", made)
+    monkeypatch.setattr("autoscaler.kube.workloads.serving.model_serving.stamp", made)
     roles = [role(f"r{index}", workerReplicas=1, workerTemplate=TEMPLATE) for index in range(6000 // replicas)]
     found, problems = expanded(*roles, replicas=replicas)
     assert found.pods == ()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander
-from autoscaler.kube.workloads.model_serving import serving_groups
+from autoscaler.kube.workloads.serving.model_serving import serving_groups
 from autoscaler.kube.workloads.stamping import Expansion, Workload
 from instance_catalog.dataclass import replace
 
