@@ -4,14 +4,16 @@ kube-scheduler spreads pods, so a large machine with one small pod gets the next
 ends. A taint sends these pods to new machines of their size. No pod is evicted; an empty node is open again.
 
 A closed node opens for pods that find no place otherwise, that would launch a more expensive machine than it is, or
-that say how long they run and end before its own pods do: they cost nothing there. Nothing is remembered.
+that are expected to cost less there: most pods run for minutes and a few for weeks, so one that has run for hours
+outlasts most new ones. Nothing is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Final
 
 from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
@@ -29,6 +31,10 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
+# A pod that has run for so long is expected to outlast a new one. On a production trace 2, 4 and 8 hours cost the same
+# within 1 %.
+_LONG: Final = timedelta(hours=4)
+
 
 def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog) -> Snapshot:
     """The snapshot with the nodes to close marked, each with its price."""
@@ -44,38 +50,46 @@ def reopened(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], n
         other = make(opened)
         if len(other.left_out) < len(plan.left_out):
             return opened, other
-    # In the cloud's usual state a pod that fits on a node never launches a more expensive one.
-    dearest = max((launch.usd_per_hour or Decimal(0) for launch in plan.launches), default=Decimal(0))
-    cheap = {name for name, price in snapshot.closing.items() if price < dearest}
-    if cheap:
-        opened = _without(snapshot, cheap)
-        other = make(opened)
-        if len(other.left_out) == len(plan.left_out) and other.usd_per_hour < plan.usd_per_hour:
-            snapshot, plan = opened, other
-    return _open_for_shorter(plan, snapshot, make, now)
-
-
-def _open_for_shorter(
-    plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime
-) -> tuple[Snapshot, Plan]:
-    """Opens the nodes on which pods that would launch a machine end before the pods that run there.
-
-    kube-scheduler may put any pod there that waits, also one whose machine is starting: all of them have to end before.
-    """
     if not snapshot.closing or not plan.launches:
         return snapshot, plan
-    spans = [pod.expected_seconds for pod in pending_pods(snapshot)]
-    longest = timedelta(seconds=max((span for span in spans if span is not None), default=0))
-    occupants = {} if None in spans else _occupants(snapshot)
-    closed = (node for node in snapshot.provisioned if node.name in snapshot.closing)
-    lasts = ((node, remaining(occupants.get(node.node_name, ()), now)) for node in closed)
-    long = {node.node_name: node.name for node, left in lasts if left is not None and left >= longest}
-    tried = make(_without(snapshot, long.values())) if long else plan
-    opening = {long[entry.node] for entry in tried.placements if entry.node in long}
-    if not opening:
+    useful = {node.node_name: node.name for node in _worth_opening(plan, snapshot, now)}
+    tried = make(_without(snapshot, useful.values())) if useful else plan
+    if len(tried.left_out) != len(plan.left_out) or tried.usd_per_hour >= plan.usd_per_hour:
         return snapshot, plan
-    opened = _without(snapshot, opening)
+    opened = _without(snapshot, {useful[entry.node] for entry in tried.placements if entry.node in useful})
     return opened, make(opened)
+
+
+def _worth_opening(plan: Plan, snapshot: Snapshot, now: datetime) -> Iterator[ProvisionedNode]:
+    """The closed nodes on which pods are expected to cost less than on the machines that the plan launches for them.
+
+    A pod costs nothing on a node as long as the node's own pods run, and then as much as the node. kube-scheduler may
+    put any pod there that waits, also one whose machine is starting: the longest counts, and the cheapest machine.
+    """
+    prices = [launch.usd_per_hour or Decimal(0) for launch in plan.launches]
+    waiting = [pod.expected_seconds for pod in pending_pods(snapshot)]
+    longest = None if None in waiting else max((span for span in waiting if span is not None), default=0)
+    occupants = _occupants(snapshot)
+    for node in snapshot.provisioned:
+        price = snapshot.closing.get(node.name)
+        if price is None:
+            continue
+        pods = occupants.get(node.node_name, ())
+        left = remaining(pods, now)
+        if price < max(prices):
+            yield node  # in the cloud's usual state a pod that fits on a node never launches a more expensive one
+        elif longest is not None and left is not None:
+            if price * max(0, longest - int(left.total_seconds())) < min(prices) * longest:
+                yield node
+        elif min(prices) * int(_longest_run(node, pods, now).total_seconds()) >= price * int(_LONG.total_seconds()):
+            yield node
+
+
+def _longest_run(node: ProvisionedNode, pods: Sequence[Pod], now: datetime) -> timedelta:
+    """How long the oldest of the pods has run at most: as long as it and the node exist."""
+    oldest = min((pod.created for pod in pods), default=now.timestamp())
+    here = now if node.phase_since is None else node.phase_since
+    return max(timedelta(0), min(timedelta(seconds=now.timestamp() - oldest), now - here))
 
 
 def _without(snapshot: Snapshot, names: Collection[str]) -> Snapshot:

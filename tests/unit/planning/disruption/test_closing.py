@@ -131,7 +131,8 @@ def test_nodes_are_open_where_more_pods_find_a_place_then() -> None:
 )
 def test_no_machine_is_launched_that_costs_more_than_a_closed_node_with_room(usd: str, then: str, opens: bool) -> None:
     found, dear = closed(usd=usd), Plan(launches=(launch(price=Decimal(41)),), usd_per_hour=Decimal(41))
-    other = Plan(usd_per_hour=Decimal(then))
+    there = Placement("default/next", Target.EXISTING, "old")
+    other = Plan(placements=(there,), usd_per_hour=Decimal(then))
     assert reopened(dear, found, lambda _: other, NOW) == ((opened(found), other) if opens else (found, dear))
 
 
@@ -172,6 +173,52 @@ def test_a_pod_that_waits_has_all_its_time_before_it() -> None:
     waited = for_hours(4) | {"created": NOW.timestamp() - 2 * 3600}
     found = closed(pods=(served(**for_hours(3)), pod("next", **waited)))
     assert reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing
+
+
+@pytest.mark.parametrize(
+    ("usd", "runs", "opens"),
+    [
+        pytest.param("6", 12, True, id="five of six parts are free, the last costs a fifth more"),
+        pytest.param("40", 3, False, id="the last third costs eight times as much"),
+    ],
+)
+def test_a_pod_that_stays_longer_opens_a_node_if_it_costs_less_there_in_all(usd: str, runs: int, opens: bool) -> None:
+    found = closed(pods=(served(**for_hours(runs - 1)), pod("next", **for_hours(runs))), usd=usd)
+    assert bool(reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing) is not opens
+
+
+def since(hours: float) -> dict[str, Any]:
+    return {"created": NOW.timestamp() - hours * 3600}
+
+
+@pytest.mark.parametrize(
+    ("usd", "runs", "ready", "opens"),
+    [
+        pytest.param("5", 4, 4, True, id="a node of the price of the machine, and a pod that has run for long"),
+        pytest.param("5", 3.9, 4, False, id="it has not run for so long"),
+        pytest.param("5", 40, 3.9, False, id="it has waited for most of that time"),
+        pytest.param("10", 8, 8, True, id="a node of twice the price, and twice the time"),
+        pytest.param("10", 7.9, 8, False, id="a node of twice the price, and less"),
+        pytest.param("5", 4, None, False, id="it is not known how long it has run"),
+    ],
+)
+@pytest.mark.parametrize("waits", [None, 1])
+def test_a_node_opens_if_one_of_its_pods_has_run_for_hours(
+    usd: str, runs: float, ready: float | None, opens: bool, waits: int | None
+) -> None:
+    old = node(phase_since=None if ready is None else NOW - timedelta(hours=ready))
+    pods = (served(**since(runs)), served("young", **since(1)), pod("next", **for_hours(waits)))
+    found = replace(closable(pods=pods, nodes=[old]), closing=FrozenMap({"old": Decimal(usd)}))
+    assert bool(reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing) is not opens
+
+
+def test_a_small_machine_beside_a_large_one_does_not_open_a_node_for_both() -> None:
+    prices = (Decimal(5), Decimal(1))
+    both = Plan(launches=tuple(launch(price=price) for price in prices), usd_per_hour=Decimal(6))
+    old = node(phase_since=NOW - timedelta(hours=5))
+    found = replace(closable(pods=(served(**since(5)),), nodes=[old]), closing=FrozenMap({"old": Decimal(5)}))
+    there = Plan(placements=(Placement("default/next", Target.EXISTING, "old"),))
+    assert reopened(both, found, lambda now: both if now.closing else there, NOW) == (found, both)
 
 
 def test_nodes_that_no_pod_would_use_stay_closed() -> None:
