@@ -31,6 +31,8 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
+# The most nodes that are tried one by one in a reconcile: each is a plan of the whole cluster.
+_TRIES: Final = 8
 # A pod that has run for so long is expected to outlast a new one. On a production trace 2, 4 and 8 hours cost the same
 # within 1 %.
 _LONG: Final = timedelta(hours=4)
@@ -50,39 +52,55 @@ def reopened(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], n
         other = make(opened)
         if len(other.left_out) < len(plan.left_out):
             return opened, other
-    if not snapshot.closing or not plan.launches:
+    useful = _worth_opening(plan, snapshot, now) if plan.launches else []
+    # kube-scheduler prefers the emptiest node, so the best one opens alone if that suffices.
+    if not useful or not _is_cheaper(make(_without(snapshot, useful)), plan):
         return snapshot, plan
-    useful = {node.node_name: node.name for node in _worth_opening(plan, snapshot, now)}
-    tried = make(_without(snapshot, useful.values())) if useful else plan
-    if len(tried.left_out) != len(plan.left_out) or tried.usd_per_hour >= plan.usd_per_hour:
-        return snapshot, plan
-    opened = _without(snapshot, {useful[entry.node] for entry in tried.placements if entry.node in useful})
-    return opened, make(opened)
+    for name in useful[:_TRIES]:
+        opened = _without(snapshot, (name,))
+        tried = make(opened)
+        if _is_cheaper(tried, plan):
+            snapshot, plan = opened, tried
+    return snapshot, plan
 
 
-def _worth_opening(plan: Plan, snapshot: Snapshot, now: datetime) -> Iterator[ProvisionedNode]:
-    """The closed nodes on which pods are expected to cost less than on the machines that the plan launches for them.
+def _is_cheaper(plan: Plan, other: Plan) -> bool:
+    return len(plan.left_out) == len(other.left_out) and plan.usd_per_hour < other.usd_per_hour
 
-    A pod costs nothing on a node as long as the node's own pods run, and then as much as the node. kube-scheduler may
-    put any pod there that waits, also one whose machine is starting: the longest counts, and the cheapest machine.
+
+def _worth_opening(plan: Plan, snapshot: Snapshot, now: datetime) -> list[str]:
+    """Names of the closed nodes on which pods are expected to cost less than on the machines that the plan launches for
+    them, those of the least cost first.
+
+    kube-scheduler may put any pod there that waits, also one whose machine is starting: the longest counts, and the
+    cheapest machine.
     """
     prices = [launch.usd_per_hour or Decimal(0) for launch in plan.launches]
     waiting = [pod.expected_seconds for pod in pending_pods(snapshot)]
     longest = None if None in waiting else max((span for span in waiting if span is not None), default=0)
     occupants = _occupants(snapshot)
+    found: list[tuple[Decimal, str]] = []
     for node in snapshot.provisioned:
         price = snapshot.closing.get(node.name)
-        if price is None:
-            continue
-        pods = occupants.get(node.node_name, ())
-        left = remaining(pods, now)
-        if price < max(prices):
-            yield node  # in the cloud's usual state a pod that fits on a node never launches a more expensive one
-        elif longest is not None and left is not None:
-            if price * max(0, longest - int(left.total_seconds())) < min(prices) * longest:
-                yield node
-        elif min(prices) * int(_longest_run(node, pods, now).total_seconds()) >= price * int(_LONG.total_seconds()):
-            yield node
+        if price is not None:
+            share = _share(node, occupants.get(node.node_name, ()), longest, now)
+            # In the cloud's usual state a pod that fits on a node never launches a more expensive one.
+            if price < max(prices) or (share is not None and price * share <= min(prices)):
+                found.append((price if share is None else price * share, node.name))
+    return [name for _, name in sorted(found)]
+
+
+def _share(node: ProvisionedNode, pods: Sequence[Pod], longest: int | None, now: datetime) -> Decimal | None:
+    """The share of the node's price that a new pod is expected to cost there, in the time that it runs: nothing as long
+    as the node's own pods run, and then all of it. None if nothing is known.
+
+    `longest`: the seconds that the new pod runs, None if they are not known. Then the age of the node's pods tells.
+    """
+    left = remaining(pods, now)
+    if longest and left is not None:
+        return Decimal(max(0, longest - int(left.total_seconds()))) / longest
+    run = int(_longest_run(node, pods, now).total_seconds())
+    return Decimal(int(_LONG.total_seconds())) / run if run else None
 
 
 def _longest_run(node: ProvisionedNode, pods: Sequence[Pod], now: datetime) -> timedelta:

@@ -187,6 +187,29 @@ def test_a_pod_that_stays_longer_opens_a_node_if_it_costs_less_there_in_all(usd:
     assert bool(reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing) is not opens
 
 
+def test_of_two_nodes_the_one_opens_on_which_the_pod_is_expected_to_cost_less() -> None:
+    ready = {"phase_since": NOW - timedelta(hours=50)}
+    pods = (served("a", on="large", **since(50)), served("b", on="small", **since(30)), pod("next"))
+    nodes = [node("large", **ready), node("small", **ready), node("young", phase_since=NOW)]
+    prices = FrozenMap({"large": Decimal(40), "small": Decimal(6), "young": Decimal(5)})
+    found = replace(closable(pods=pods, nodes=nodes), closing=prices)
+    after, _ = reopened(BOUGHT, found, lambda now: BOUGHT if len(now.closing) == 3 else Plan(), NOW)
+    assert set(after.closing) == {"large", "young"}
+
+
+def test_as_many_nodes_open_as_the_pods_need() -> None:
+    old = {"phase_since": NOW - timedelta(hours=9)}
+    pods = (served("a", on="one", **since(9)), served("b", on="two", **since(8)), served("c", on="third", **since(7)))
+    nodes = [node(name, **old) for name in ("one", "two", "third")]
+    prices = FrozenMap(dict.fromkeys(("one", "two", "third"), Decimal(5)))
+    found = replace(closable(pods=pods, nodes=nodes), closing=prices)
+
+    def make(now: Snapshot) -> Plan:
+        return replace(BOUGHT, usd_per_hour=Decimal(5 * max(0, len(now.closing) - 1)))
+
+    assert set(reopened(make(found), found, make, NOW)[0].closing) == {"third"}
+
+
 def since(hours: float) -> dict[str, Any]:
     return {"created": NOW.timestamp() - hours * 3600}
 
