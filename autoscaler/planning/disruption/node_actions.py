@@ -125,7 +125,7 @@ class _Run:
             return NodeDecision(node.name, NodeAction.HOLD, (reason,), deadline=block.reclaimed)
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, Subject("pool", node.pool))
-        if node.name in self._closing and node.node_name in self._busy:
+        if node.name in self._closing:
             return NodeDecision(node.name, NodeAction.CLOSE, (Reason.of(Code.NODE_CLOSING),))
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)

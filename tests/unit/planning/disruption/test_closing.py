@@ -78,7 +78,6 @@ MARKED = FrozenMap({labels.DO_NOT_DISRUPT: "true"})
         ),
         pytest.param({"nodes": [node(pods=("default/late",))], "pods": (served(), pod("late"))}, id="one is to come"),
         pytest.param({"pods": (served(), pod("next", nominated_node="old"))}, id="one is nominated"),
-        pytest.param({"pods": (served(owner="DaemonSet/agent"),)}, id="it is empty"),
         pytest.param({"nodes": [offered(block="november")], "blocks": (block(),)}, id="it is of a block"),
     ],
 )
@@ -101,6 +100,16 @@ def test_a_closing_node_takes_no_pods_and_keeps_those_it_has() -> None:
     empty = replace(found, pods=(), provisioned=(node(empty_since=NOW - timedelta(hours=1)),))
     (gone,) = decide(empty, frozenset(), NOW, custom={})
     assert gone.action is NodeAction.DRAIN
+    (waits,) = decide(replace(empty, provisioned=(node(empty_since=NOW),)), frozenset(), NOW, custom={})
+    assert waits.action is NodeAction.CLOSE
+
+
+@pytest.mark.parametrize(("usd", "opens"), [("5", True), ("5.01", False)])
+def test_an_empty_node_is_open_for_a_pod_that_would_launch_a_machine_of_its_price(usd: str, opens: bool) -> None:
+    found = closable(pods=(served(owner="DaemonSet/agent"), pod("next", **for_hours(1))))
+    assert set(closing(found)) == {"old"}
+    found = replace(found, closing=FrozenMap({"old": Decimal(usd)}))
+    assert bool(reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing) is not opens
 
 
 def closed(*, pods: tuple[Pod, ...] = (served(),), usd: str = "40") -> Snapshot:
@@ -217,11 +226,11 @@ def since(hours: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("usd", "runs", "ready", "opens"),
     [
-        pytest.param("5", 4, 4, True, id="a node of the price of the machine, and a pod that has run for long"),
-        pytest.param("5", 3.9, 4, False, id="it has not run for so long"),
-        pytest.param("5", 40, 3.9, False, id="it has waited for most of that time"),
-        pytest.param("10", 8, 8, True, id="a node of twice the price, and twice the time"),
-        pytest.param("10", 7.9, 8, False, id="a node of twice the price, and less"),
+        pytest.param("5", 2, 2, True, id="a node of the price of the machine, and a pod that has run for long"),
+        pytest.param("5", 1.9, 2, False, id="it has not run for so long"),
+        pytest.param("5", 40, 1.9, False, id="it has waited for most of that time"),
+        pytest.param("10", 4, 4, True, id="a node of twice the price, and twice the time"),
+        pytest.param("10", 3.9, 4, False, id="a node of twice the price, and less"),
         pytest.param("5", 4, None, False, id="it is not known how long it has run"),
     ],
 )
