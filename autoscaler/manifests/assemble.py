@@ -16,7 +16,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.scheduling.pv_controller import with_bound_claims
-from autoscaler.scheduling.volumes import Volumes
+from autoscaler.scheduling.volumes import KnownVolumes, Volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import builtin_device_classes
@@ -56,8 +56,10 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
         manifests.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(manifests, named.gang.key if named.gang else "")
     add_storage_classes(manifests)
-    bound = with_bound_claims(Volumes(manifests.volumes, manifests.volume_claims, manifests.storage_classes))
-    manifests.volumes, manifests.volume_claims = dict(bound.volumes), dict(bound.claims)
+    volumes = KnownVolumes(manifests.volumes)
+    bound = with_bound_claims(Volumes(volumes, manifests.volume_claims, manifests.storage_classes))
+    manifests.volumes |= bound.bound_volumes
+    manifests.volume_claims |= bound.bound_claims
 
 
 def _add_gang_replica(manifests: ManifestSet, key: str) -> None:

@@ -7,7 +7,8 @@ v1.36.3: the smallest volume that suits the claim, any of those of one size.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
@@ -25,39 +26,52 @@ def bound_by_controller(volumes: Volumes) -> Mapping[str, PersistentVolume]:
     else no claim of that class is bound. Claims get volumes that are alike in the order of names, as of a StatefulSet.
     """
     named = {claim.volume for claim in volumes.claims.values() if claim.volume is not None}
-    of_class: defaultdict[str, list[tuple[PersistentVolumeClaim, tuple[PersistentVolume, ...]]]] = defaultdict(list)
+    of_class: defaultdict[str, defaultdict[Hashable, list[PersistentVolumeClaim]]]
+    of_class = defaultdict(lambda: defaultdict(list))
     for claim in volumes.claims.values():
-        if claim.volume is None and not claim.lost and not claim.deleting:
-            name = claim.storage_class or _NO_CLASS
-            of_class[name].append((claim, volumes.suiting(claim, name, taken=named)))
+        name = claim.storage_class or _NO_CLASS
+        if claim.volume is None and not claim.lost and not claim.deleting and not _waits(name, volumes):
+            of_class[name][_wanted(claim, volumes)].append(claim)
     found: dict[str, PersistentVolume] = {}
-    for name, wanted in of_class.items():
-        found |= {key: volume for key, volume in _matched(wanted).items() if _binds(name, volume, volumes)}
+    for name, groups in of_class.items():
+        smallest = [(claims, _smallest(claims[0], name, volumes, named)) for claims in groups.values()]
+        found |= {key: volume for key, volume in _matched(smallest).items() if _binds(name, volume, volumes)}
     return found
 
 
+def _wanted(claim: PersistentVolumeClaim, volumes: Volumes) -> Hashable:
+    """The same for claims of one class that the same volumes suit."""
+    own = claim.key if claim.key in volumes.given.reserved else ""
+    return claim.capacity, claim.access_modes, claim.selector, claim.block, claim.attributes_class, own
+
+
+def _smallest(
+    claim: PersistentVolumeClaim, storage_class: str, volumes: Volumes, taken: Collection[str]
+) -> list[PersistentVolume]:
+    """The smallest volumes that suit the claim, which are of one size."""
+    by_size = groupby(volumes.suiting(claim, storage_class, taken=taken), key=lambda volume: volume.capacity)
+    return next((list(volumes) for _, volumes in by_size), [])
+
+
 def _matched(
-    wanted: Sequence[tuple[PersistentVolumeClaim, tuple[PersistentVolume, ...]]],
+    wanted: Sequence[tuple[Sequence[PersistentVolumeClaim], Sequence[PersistentVolume]]],
 ) -> dict[str, PersistentVolume]:
     """The volumes of claims of one class, by the claims' keys; nothing if their order decides."""
-    by_labels = any(claim.selector is not None for claim, _ in wanted)
-    claims: defaultdict[PersistentVolume, list[str]] = defaultdict(list)
-    at_hand: dict[PersistentVolume, list[str]] = {}
-    by_name: dict[str, PersistentVolume] = {}
-    for claim, suiting in wanted:
-        least = min((volume.capacity for volume in suiting), default=None)
-        smallest = {volume.name: volume for volume in suiting if volume.capacity == least}
-        kinds = {_alike(volume, by_labels=by_labels) for volume in smallest.values()}
+    by_labels = any(claim.selector is not None for claims, _ in wanted for claim in claims)
+    keys: defaultdict[PersistentVolume, list[str]] = defaultdict(list)
+    at_hand: dict[PersistentVolume, list[PersistentVolume]] = {}
+    for claims, smallest in wanted:
+        kinds = {_alike(volume, by_labels=by_labels) for volume in smallest}
         if len(kinds) > 1:
             return {}
         for kind in kinds:
-            claims[kind].append(claim.key)
-            at_hand[kind] = sorted(smallest)
-        by_name |= smallest
-    if any(len(keys) > len(at_hand[kind]) for kind, keys in claims.items()):
+            keys[kind].extend(claim.key for claim in claims)
+            at_hand[kind] = sorted(smallest, key=lambda volume: volume.name)
+    if any(len(names) > len(at_hand[kind]) for kind, names in keys.items()):
         return {}
-    pairs = (pair for kind, keys in claims.items() for pair in zip(sorted(keys), at_hand[kind], strict=False))
-    return {key: by_name[name] for key, name in pairs}
+    return {
+        key: volume for kind, names in keys.items() for key, volume in zip(sorted(names), at_hand[kind], strict=False)
+    }
 
 
 def _alike(volume: PersistentVolume, *, by_labels: bool) -> PersistentVolume:
@@ -73,7 +87,13 @@ def _binds(name: str, volume: PersistentVolume, volumes: Volumes) -> bool:
     found = volumes.classes.get(name)
     if found is not None and found.binding_mode == UNKNOWN_BINDING:
         return volume.node_affinity is None and not volume.topology
-    return found is None or found.binding_mode != DELAYED
+    return True
+
+
+def _waits(name: str, volumes: Volumes) -> bool:
+    """True if claims of the class wait for their pods: kube-scheduler chooses their volumes."""
+    found = volumes.classes.get(name)
+    return found is not None and found.binding_mode == DELAYED
 
 
 def with_bound_claims(volumes: Volumes) -> Volumes:
@@ -81,4 +101,4 @@ def with_bound_claims(volumes: Volumes) -> Volumes:
     pairs = bound_by_controller(volumes)
     claims = {key: replace(volumes.claims[key], volume=volume.name) for key, volume in pairs.items()}
     taken = {volume.name: replace(volume, claim=key) for key, volume in pairs.items()}
-    return replace(volumes, volumes={**volumes.volumes, **taken}, claims={**volumes.claims, **claims})
+    return replace(volumes, bound_volumes=taken, bound_claims=claims)

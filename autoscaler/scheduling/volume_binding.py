@@ -48,7 +48,7 @@ def _bound(pod: Pod, claims: Iterable[PersistentVolumeClaim], state: NodeState, 
     for claim in claims:
         if claim.volume is None:
             continue
-        volume = world.volumes.volumes.get(claim.volume)
+        volume = world.volumes.volume(claim.volume)
         if volume is None:
             return Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, missing_volume=claim.volume)
         if not reaches(volume.node_affinity, state.node):

@@ -95,7 +95,8 @@ def _bound_before(subject: Subject, claim: PersistentVolumeClaim, world: World) 
     provisioner = storage_class.provisioner if storage_class is not None else ""
     if provisioner not in ("", NO_PROVISIONER):
         return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, bound_to=f"a volume that {provisioner} makes")
-    if world.volumes.suiting(claim, storage_class.name if storage_class is not None else ""):
+    suiting = world.volumes.suiting(claim, storage_class.name if storage_class is not None else "")
+    if any(True for _ in suiting):
         return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, bound_to="one of several that suit it")
     return Reason.of(Code.VOLUME_UNBOUND, subject, claim=claim.key, unsuited="in the files")
 
@@ -112,7 +113,7 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
             if reason is not None:
                 return (reason,)
             continue
-        volume = world.volumes.volumes.get(claim.volume)
+        volume = world.volumes.volume(claim.volume)
         if volume is None:
             return (
                 Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=claim.key, missing_volume=claim.volume),
@@ -136,7 +137,7 @@ def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
     """A reason if a PersistentVolumeClaim of the pod does not exist: then all plugins for volumes refuse the pod."""
     for name in pod.volumes:
         key = f"{pod.namespace}/{name}"
-        if key not in world.volumes.claims:
+        if world.volumes.claim(key) is None:
             return (Reason.of(Code.VOLUME_UNBOUND, Subject("pod", pod.key), claim=key, missing_claim="not there"),)
     return ()
 
@@ -145,7 +146,7 @@ def claims_of(pods: Iterable[Pod], world: World) -> Iterator[PersistentVolumeCla
     """The claims of the pods that exist, in order."""
     for pod in pods:
         for name in pod.volumes:
-            claim = world.volumes.claims.get(f"{pod.namespace}/{name}")
+            claim = world.volumes.claim(f"{pod.namespace}/{name}")
             if claim is not None:
                 yield claim
 
@@ -157,7 +158,7 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
     """The attached volumes of the pods: bound CSI volumes, and those that a provisioner is going to create."""
     for claim in claims_of(pods, world):
-        volume = world.volumes.volumes.get(claim.volume) if claim.volume is not None else None
+        volume = world.volumes.volume(claim.volume) if claim.volume is not None else None
         if volume is not None:
             if volume.driver and volume.handle:
                 yield _Attached(volume.driver, volume.handle)
@@ -175,7 +176,7 @@ def _left_attached(state: NodeState, world: World) -> Iterator[_Attached]:
     """The volumes attached to the node according to the API: pods that use them may be gone."""
     for attachment in world.volumes.attachments:
         if attachment.node == state.node.name:
-            volume = world.volumes.volumes.get(attachment.volume)
+            volume = world.volumes.volume(attachment.volume)
             if volume is not None and volume.driver:
                 yield _Attached(attachment.driver, volume.handle)
 

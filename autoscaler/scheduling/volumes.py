@@ -7,8 +7,11 @@ are restricted more, those of file systems less.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Final, TypeAlias
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -20,7 +23,8 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.dataclass import dataclass, field, replace
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import (
     BadSelectorError,
@@ -34,28 +38,125 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _IN_TREE: Final = "kubernetes.io/"
 
 
+_Place: TypeAlias = tuple[str, str] | None  # a label of nodes with its value; None: any node
+
+
+@dataclass(frozen=True)
+class _Free:
+    """Volumes that claims may get and that differ in size, place, access modes and labels only.
+
+    Clusters have local volumes by the thousand, each for one node: looking at all of them for each claim and node takes
+    seconds. `ranks` are the positions in `volumes`, which start with the smallest, by a label that the node must have.
+    """
+
+    volumes: tuple[PersistentVolume, ...]
+    ranks: Mapping[_Place, tuple[int, ...]]
+    keys: tuple[str, ...]
+
+    @staticmethod
+    def of(volumes: Iterable[PersistentVolume]) -> _Free:
+        ranked = tuple(sorted(volumes, key=lambda volume: volume.capacity))
+        sharing = Counter(place for volume in ranked for term in _terms(volume) for place in _places(term))
+        ranks: defaultdict[_Place, list[int]] = defaultdict(list)
+        for rank, volume in enumerate(ranked):
+            for place in dict.fromkeys(place for term in _terms(volume) for place in _least_shared(term, sharing)):
+                ranks[place].append(rank)
+        keys = dict.fromkeys(place[0] for place in ranks if place is not None)
+        return _Free(ranked, {place: tuple(found) for place, found in ranks.items()}, tuple(keys))
+
+    def suiting(self, claim: PersistentVolumeClaim, taken: Collection[str]) -> Iterator[PersistentVolume]:
+        """All that suit the claim, the smallest first."""
+        for rank in range(self._first(claim), len(self.volumes)):
+            if self._suits(rank, claim, taken):
+                yield self.volumes[rank]
+
+    def smallest(self, claim: PersistentVolumeClaim, node: Node, taken: Collection[str]) -> PersistentVolume | None:
+        """The first of the smallest that suit the claim and reach the node."""
+        first, best = self._first(claim), len(self.volumes)
+        for place in (None, *((key, node.labels[key]) for key in self.keys if key in node.labels)):
+            ranks = self.ranks.get(place, ())
+            for position in range(bisect_left(ranks, first), len(ranks)):
+                rank = ranks[position]
+                if rank >= best:
+                    break
+                if self._suits(rank, claim, taken) and reaches(self.volumes[rank].node_affinity, node):
+                    best = rank
+        return self.volumes[best] if best < len(self.volumes) else None
+
+    def _first(self, claim: PersistentVolumeClaim) -> int:
+        return bisect_left(self.volumes, claim.capacity, key=lambda volume: volume.capacity)
+
+    def _suits(self, rank: int, claim: PersistentVolumeClaim, taken: Collection[str]) -> bool:
+        volume = self.volumes[rank]
+        return volume.name not in taken and _suits(volume, claim)
+
+
+@dataclass(frozen=True)
+class KnownVolumes:
+    """Volumes by name, and those that claims may get; these are sorted when a claim first looks for one."""
+
+    by_name: Mapping[str, PersistentVolume]
+
+    @cached_property
+    def reserved(self) -> Mapping[str, tuple[PersistentVolume, ...]]:
+        """By key of a claim, the volumes that name it."""
+        found: defaultdict[str, list[PersistentVolume]] = defaultdict(list)
+        for volume in self.by_name.values():
+            if volume.claim and not volume.deleting:
+                found[volume.claim].append(volume)
+        return {key: tuple(volumes) for key, volumes in found.items()}
+
+    def free(self, claim: PersistentVolumeClaim, storage_class: str) -> _Free:
+        """The volumes of the class, of the claim's volume mode and attributes class, that no claim has."""
+        return self._free.get((storage_class, claim.block, claim.attributes_class), _NONE_FREE)
+
+    @cached_property
+    def _free(self) -> Mapping[tuple[str, bool, str], _Free]:
+        found: defaultdict[tuple[str, bool, str], list[PersistentVolume]] = defaultdict(list)
+        for volume in self.by_name.values():
+            if volume.available and not volume.claim and not volume.deleting:
+                found[volume.storage_class, volume.block, volume.attributes_class].append(volume)
+        return {kind: _Free.of(volumes) for kind, volumes in found.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """Volumes and classes by name, claims by namespace/name."""
+    """Volumes and classes by name, claims by namespace/name.
 
-    volumes: Mapping[str, PersistentVolume]
+    `given` and `claims` are those of the cluster or of the files, `bound_volumes` and `bound_claims` what became of
+    some of them once simulated pods ran: copying all of them for each pod would take too long.
+    """
+
+    given: KnownVolumes
     claims: Mapping[str, PersistentVolumeClaim]
     classes: Mapping[str, StorageClass]
     attachments: tuple[VolumeAttachment, ...] = ()
     capacities: tuple[StorageCapacity, ...] = ()
     capacity_trackers: frozenset[str] = frozenset()
+    bound_volumes: Mapping[str, PersistentVolume] = field(default_factory=FrozenMap)
+    bound_claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=FrozenMap)
 
     @staticmethod
     def of(snapshot: Snapshot) -> Volumes:
         """The volumes of the snapshot."""
         return Volumes(
-            snapshot.volumes,
+            KnownVolumes(snapshot.volumes),
             snapshot.volume_claims,
             snapshot.storage_classes,
             snapshot.attachments,
             snapshot.storage_capacities,
             snapshot.capacity_trackers,
         )
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """The volume of that name as it is now, one that is going to be made included."""
+        found = self.bound_volumes.get(name)
+        return self.given.by_name.get(name) if found is None else found
+
+    def claim(self, key: str) -> PersistentVolumeClaim | None:
+        """The claim as it is now, by namespace/name."""
+        found = self.bound_claims.get(key)
+        return self.claims.get(key) if found is None else found
 
     def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """The claim's StorageClass, the default one if it names none."""
@@ -70,40 +171,51 @@ class Volumes:
         storage_class = self.class_of(claim)
         if storage_class is None:
             return None
-        suiting = self.suiting(claim, storage_class.name, taken=taken)
-        at_hand = (volume for volume in suiting if reaches(volume.node_affinity, node))
-        return min(at_hand, key=lambda volume: volume.capacity, default=None)
+        taken = self._taken_with(taken)
+        reserved = self._reserved(claim, storage_class.name, taken)
+        if reserved is not None:
+            return reserved if reaches(reserved.node_affinity, node) else None
+        return self.given.free(claim, storage_class.name).smallest(claim, node, taken)
 
     def suiting(
         self, claim: PersistentVolumeClaim, storage_class: str, *, taken: Collection[str] = ()
-    ) -> tuple[PersistentVolume, ...]:
-        """The volume of the class that is reserved for the claim, else all that suit it, wherever they are."""
-        found = [
-            volume
-            for volume in self.volumes.values()
-            if volume.storage_class == storage_class
-            and volume.name not in taken
-            and (not volume.claim or _is_for(volume, claim))
-            and not volume.deleting
-            and volume.capacity >= claim.capacity
-            and (volume.block, volume.attributes_class) == (claim.block, claim.attributes_class)
-        ]
-        reserved = next((volume for volume in found if volume.claim), None)
-        return (reserved,) if reserved is not None else tuple(volume for volume in found if _suits(volume, claim))
+    ) -> Iterator[PersistentVolume]:
+        """The volume of the class that is reserved for the claim, else all that suit it, wherever they are: the
+        smallest first."""
+        taken = self._taken_with(taken)
+        reserved = self._reserved(claim, storage_class, taken)
+        return (
+            iter((reserved,)) if reserved is not None else self.given.free(claim, storage_class).suiting(claim, taken)
+        )
+
+    def _taken_with(self, taken: Collection[str]) -> Collection[str]:
+        """With the names of volumes that simulated pods have."""
+        return {*self.bound_volumes, *taken} if taken else self.bound_volumes
+
+    def _reserved(
+        self, claim: PersistentVolumeClaim, storage_class: str, taken: Collection[str]
+    ) -> PersistentVolume | None:
+        wanted = (storage_class, claim.block, claim.attributes_class)
+        for volume in self.given.reserved.get(claim.key, ()):
+            offered = (volume.storage_class, volume.block, volume.attributes_class)
+            large_enough = volume.capacity >= claim.capacity
+            if offered == wanted and large_enough and _is_for(volume, claim) and volume.name not in taken:
+                return volume
+        return None
 
     def after(self, pods: Iterable[Pod], node: Node) -> Volumes:
         """The volumes once the pods run on the node: their claims have free volumes, or new ones in its zone."""
         found = self
         for pod in pods:
-            keys = (f"{pod.namespace}/{name}" for name in pod.volumes)
-            unbound = [claim for key in keys if (claim := found.claims.get(key)) is not None and claim.volume is None]
+            keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in pod.volumes)
+            unbound = [claim for key in keys if (claim := found.claim(key)) is not None and claim.volume is None]
             for claim in sorted(unbound, key=lambda claim: claim.capacity):
                 volume = None if claim.selected_node else found.free_for(claim, node)
                 volume = replace(volume, claim=claim.key) if volume is not None else found._made_for(claim, node)
                 found = replace(
                     found,
-                    volumes={**found.volumes, volume.name: volume},
-                    claims={**found.claims, claim.key: replace(claim, volume=volume.name)},
+                    bound_volumes={**found.bound_volumes, volume.name: volume},
+                    bound_claims={**found.bound_claims, claim.key: replace(claim, volume=volume.name)},
                 )
         return found
 
@@ -164,4 +276,29 @@ def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     selected = claim.selector is None or claim.selector.matches(volume.labels)
-    return volume.available and selected and set(claim.access_modes) <= set(volume.access_modes)
+    return selected and set(claim.access_modes) <= set(volume.access_modes)
+
+
+def _terms(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
+    return _ANY_NODE.terms if volume.node_affinity is None else volume.node_affinity.terms
+
+
+def _places(term: NodeSelectorTerm) -> Iterator[_Place]:
+    for requirement in term.match_expressions:
+        if requirement.operator == "In":
+            yield from _values(requirement)
+
+
+def _values(requirement: Requirement) -> Iterator[_Place]:
+    for value in requirement.values:
+        yield requirement.key, value
+
+
+def _least_shared(term: NodeSelectorTerm, sharing: Mapping[_Place, int]) -> tuple[_Place, ...]:
+    """Labels of which a node has one if the term matches it: those that the fewest volumes want, as host names are."""
+    choices = [tuple(_values(found)) for found in term.match_expressions if found.operator == "In"]
+    return min(choices, key=lambda places: sum(sharing[place] for place in places), default=(None,))
+
+
+_ANY_NODE: Final = NodeSelector((NodeSelectorTerm(),))
+_NONE_FREE: Final = _Free((), {}, ())

@@ -87,8 +87,8 @@ def _of_any_node(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, Persiste
     volumes = with_bound_claims(Volumes.of(snapshot))
     pods = {pod.key: pod for pod in snapshot.pods if pod.volumes}
     for pod in (pods[key] for node in plan.launches for key in node.pods if key in pods):
-        claims = (volumes.claims.get(f"{pod.namespace}/{name}") for name in pod.volumes)
-        for found in (volumes.volumes.get(claim.volume or "") for claim in claims if claim is not None):
+        claims = (volumes.claim(f"{pod.namespace}/{name}") for name in pod.volumes)
+        for found in (volumes.volume(claim.volume or "") for claim in claims if claim is not None):
             if found is not None and found.host_path and found.node_affinity is None:
                 yield pod.key, found
 
