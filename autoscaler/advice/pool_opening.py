@@ -46,6 +46,7 @@ from autoscaler.planning.supply.drivers import beside_plugins, handed_out, reada
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as known
+from instance_catalog.kubernetes.label_syntax import is_label_value
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.device_plugins import (
     MIG_CLASS,
@@ -105,6 +106,8 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
     wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
     wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
+    if not all(map(is_label_value, wanted.values())):
+        return  # no node can have it; a value of a node affinity may be as long as an object
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
     groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE.keys()}

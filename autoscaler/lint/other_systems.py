@@ -298,8 +298,9 @@ def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
 def type_named(text: str, catalog: Catalog) -> str:
     """The instance type that a text such as "trn1-32xl" names in another spelling, or else has in it as words
     ("a3-ultragpu-8g-pool"); nothing if none or several are."""
-    found = [name for name in catalog.types if _spelled(name) == _spelled(text)]
-    within = found or [name for name in catalog.types if f"-{_dashed(name)}-" in f"-{_dashed(text)}-"]
+    spelled, dashed = _spelled(text), f"-{_dashed(text)}-"
+    found = [name for name in catalog.types if _spelled(name) == spelled]
+    within = found or [name for name in catalog.types if f"-{_dashed(name)}-" in dashed]
     return within[0] if len(within) == 1 else ""
 
 

@@ -47,6 +47,14 @@ def test_a_label_that_has_a_resources_name_is_given_by_people(key: str, labelled
     assert found.change.detail.get("labels") == ((f"{key}=true",) if labelled else None)
 
 
+@pytest.mark.parametrize(("value", "labelled"), [("x" * 63, True), ("x" * 64, False), ("my node", False)])
+def test_no_pool_gives_nodes_a_value_that_no_label_can_have(value: str, labelled: bool) -> None:
+    """An API server takes any text as a value of a node affinity, as long as the object may be."""
+    selector = NodeSelector((NodeSelectorTerm((Requirement("team", "In", (value,)),)),))
+    (found,) = _advice(pod("p", "c", affinity=selector))
+    assert found.change.kind is (ChangeKind.ADD_LABELS if labelled else ChangeKind.DROP_NODE_AFFINITY)
+
+
 @pytest.mark.parametrize(
     ("cloud", "said"),
     [
