@@ -22,6 +22,7 @@ KEY_STEP: Final = "write a name of letters, digits, - _ and . (63 at most), with
 VALUE_STEP: Final = "use letters, digits, - _ and . (63 at most), with a letter or digit at both ends, or nothing"
 
 LONGEST_PREFIX: Final = 253
+LONGEST_VALUE: Final = 63
 # fullmatch: in Python, unlike RE2, $ also matches before a last line break.
 _KEY: Final = re.compile(LABEL_KEY_PATTERN[1:-1], re.ASCII)
 _VALUE: Final = re.compile(LABEL_VALUE_PATTERN[1:-1], re.ASCII)

@@ -299,12 +299,14 @@ def _watched(candidate: Candidate, watched: frozenset[str]) -> FrozenMap[str, st
 def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     """Keys of node labels that decide the placement of these pods, or the reach of a device or volume."""
     keys: set[str] = set()
+    mounts = False
     for pod in pods:
         keys.update(pod.node_selector)
         keys.update(_keys(pod.affinity))
         keys.update(term.topology_key for term in (*pod.pod_affinity, *pod.pod_anti_affinity))
         keys.update(spread.topology_key for spread in pod.topology_spread)
         if pod.volumes:
+            mounts = True
             keys.update((labels.ZONE, labels.REGION))
     for pod in snapshot.pods:
         if pod.pod_anti_affinity and pod.bound:
@@ -321,18 +323,22 @@ def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
             for requirement in term.match_expressions
         ]
     )
-    keys.update(key for selector in _selectors(snapshot) for key in _keys(selector))
+    keys.update(key for selector in _of_devices(snapshot) for key in _keys(selector))
+    if mounts:  # a cluster has thousands of volumes, and most rounds have no pod that asks for one
+        keys.update(key for selector in _of_volumes(snapshot) for key in _keys(selector))
     keys.update(gang.topology_key for gang in snapshot.gangs.values() if gang.topology_key)
     return frozenset(keys)
 
 
-def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector]:
-    """Those of devices and volumes."""
+def _of_devices(snapshot: Snapshot) -> Iterator[NodeSelector]:
     for slice_ in snapshot.slices:
         if slice_.reach.node_selector is not None:
             yield slice_.reach.node_selector
         if slice_.per_device_node_selection:
             yield from (s for device in slice_.devices if (s := device.reach.node_selector) is not None)
+
+
+def _of_volumes(snapshot: Snapshot) -> Iterator[NodeSelector]:
     yield from (s for volume in snapshot.volumes.values() if (s := volume.node_affinity) is not None)
     yield from (s for found in snapshot.storage_classes.values() if (s := found.topologies) is not None)
 

@@ -7,6 +7,7 @@ otherwise of the region in which the provider launches.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -15,6 +16,7 @@ from autoscaler.model.node import Node
 from autoscaler.planning.policy import Where
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.label_syntax import LONGEST_VALUE
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, region_of
@@ -48,8 +50,13 @@ class Place:
         if names is None:
             return True
         if self.zone != ANY_ZONE:
-            return names.zone.match(self.zone) is not None
-        return not self.region or names.region.match(self.region) is not None
+            return _is_named(self.zone, names.zone)
+        return not self.region or _is_named(self.region, names.region)
+
+
+def _is_named(name: str, pattern: re.Pattern[str]) -> bool:
+    """No node has a name that is longer than a label's value; a node affinity may want one as long as an object."""
+    return len(name) <= LONGEST_VALUE and pattern.match(name) is not None
 
 
 def priced_regions(catalog: Catalog) -> frozenset[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.lint import other_systems
-from autoscaler.lint.other_systems import foreign_advice, type_named
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.pods.unknown_types import ec2_name
 from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.model.node import Node
@@ -388,17 +387,3 @@ def test_devices_without_a_driver_are_told_so_with_and_without_a_pool(pools: tup
     ready = (replace(CapacityPool("gpu"), drivers=("gaudi",)),)
     for other in (replace(given, nodes=(node,)), replace(given, pools=ready)):
         assert not [one for one in foreign_advice(other, catalog, plan) if "no driver" in one.message]
-
-
-def test_text_is_read_once_for_all_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text may be as long as an object."""
-    read: list[str] = []
-    spelled = other_systems._spelled
-
-    def counted(text: str) -> str:
-        read.append(text)
-        return spelled(text)
-
-    monkeypatch.setattr(other_systems, "_spelled", counted)
-    assert type_named("a3-highgpu-8g-pool", shipped("a3-highgpu-8g", "trn1.32xlarge", "g4dn.xlarge")) == "a3-highgpu-8g"
-    assert read.count("a3-highgpu-8g-pool") == 1

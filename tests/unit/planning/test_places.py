@@ -12,7 +12,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.planning.supply.places import places_of_nodes
+from autoscaler.planning.supply.places import Place, places_of_nodes
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -136,3 +136,11 @@ def test_a_requirement_on_what_other_systems_write_is_no_mistake(key: str) -> No
     state = snapshot([pod("a", "c")], [claim("c")], pools=(own,))
     found = plan(state, catalog=shipped("inf2.xlarge", "g2-standard-4"))
     assert [reason for reason in found.warnings if reason.code is Code.UNUSABLE] == []
+
+
+@pytest.mark.parametrize(("length", "possible"), [(63, True), (64, False), (240_000, False)])
+def test_name_that_no_label_can_have_is_no_place(length: int, *, possible: bool) -> None:
+    """A pod's node affinity may want such a zone, and each type is asked."""
+    name = "us-east-" + "1" * (length - 9) + "a"
+    assert Place(name).in_cloud("aws") is possible
+    assert Place(region=name[:-1] + "1").in_cloud("aws") is possible
