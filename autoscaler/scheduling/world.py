@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
-from autoscaler.dra.claims.finished_consumers import without_finished_consumers
+from autoscaler.dra.claims.finished_consumers import will_not_run
+from autoscaler.dra.claims.kept_claims import ClaimMemory
 from autoscaler.dra.claims.node_allocatable import ClaimShare, amounts_of, shares_of
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.dra.inventory.devices import SliceMemory, node_memory
-from autoscaler.dra.inventory.kept_use import UseMemory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import FINISHED, Pod
@@ -35,11 +35,11 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 @dataclass(frozen=True, slots=True)
 class WorldMemory:
-    """The slices, nodes and devices in use of the previous snapshot. It belongs to one series of plans."""
+    """The slices, nodes and claims of the previous snapshot. It belongs to one series of plans."""
 
     slices: SliceMemory = field(default_factory=SliceMemory)
     states: StateMemory = field(default_factory=StateMemory)
-    use: UseMemory = field(default_factory=UseMemory)
+    claims: ClaimMemory = field(default_factory=ClaimMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +69,9 @@ class World:
         memory = node_memory(snapshot.profile)
         memory.keep(snapshot.nodes)
         kept.slices.keep(snapshot.nodes)
-        pods: defaultdict[str, list[Pod]] = defaultdict(list)
-        counted = snapshot.profile.gates.node_allocatable_resources
-        for pod in snapshot.pods:
-            name = pod.node_name
-            if name is not None and pod.phase not in FINISHED:
-                # Values from a time when the gate was on do not count.
-                bare = counted or pod.claim_amounts is NOTHING or not pod.claim_amounts
-                pods[name].append(pod if bare else replace(pod, claim_amounts=NOTHING))
+        pods, done = _by_node(snapshot)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
-        claims = without_finished_consumers(snapshot.claims, snapshot.pods, groups)
+        claims, allocated = kept.claims.of(snapshot.claims, done, groups)
         states = kept.states.of(snapshot.nodes, pods)
         return World(
             snapshot=snapshot,
@@ -92,7 +85,7 @@ class World:
                 memory=memory,
                 kept=kept.slices,
             ),
-            allocated=kept.use.of(claims),
+            allocated=allocated,
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},
@@ -204,6 +197,21 @@ def with_claim_amounts(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
         return pod if state is None else replace(pod, claim_amounts=world.claim_amounts(pod, state.node))
 
     return replace(snapshot, pods=tuple(map(bound, snapshot.pods)))
+
+
+def _by_node(snapshot: Snapshot) -> tuple[Mapping[str, Sequence[Pod]], frozenset[str]]:
+    """The pods on each node, and the uids of those that will not run any more."""
+    pods, done = defaultdict[str, list[Pod]](list), set[str]()
+    counted = snapshot.profile.gates.node_allocatable_resources
+    for pod in snapshot.pods:
+        name = pod.node_name
+        if name is not None and pod.phase not in FINISHED:
+            # Values from a time when the gate was on do not count.
+            bare = counted or pod.claim_amounts is NOTHING or not pod.claim_amounts
+            pods[name].append(pod if bare else replace(pod, claim_amounts=NOTHING))
+        elif will_not_run(pod):
+            done.add(pod.uid)
+    return pods, frozenset(done)
 
 
 def _repel(pods: Iterable[Pod]) -> bool:

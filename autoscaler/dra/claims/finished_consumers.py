@@ -5,7 +5,7 @@ Until then kube-scheduler counts the devices of finished pods, but a node launch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from autoscaler.dra.claims.pod_groups import replaced
 from autoscaler.model.gang import Gang
@@ -14,26 +14,33 @@ from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.dataclass import replace
 
 
+def will_not_run(pod: Pod) -> bool:
+    """True if the pod has finished, or was given up before it had a node."""
+    return pod.finished or (pod.deleting and pod.node_name is None)
+
+
 def without_finished_consumers(
-    claims: Mapping[str, ResourceClaim], pods: Iterable[Pod], pod_groups: Mapping[str, Gang]
+    claims: Mapping[str, ResourceClaim], done: Collection[str], pod_groups: Mapping[str, Gang]
 ) -> dict[str, ResourceClaim]:
-    """The claims, by namespace/name, without the reservations of pods that will not run any more.
+    """Those of the claims that change, by namespace/name: without the reservations of pods that will not run any more.
 
     A claim that loses its last consumer loses its devices, and so does one that is being deleted and has none. One that
-    was generated for such a pod is deleted. Unknown consumers stay. `pod_groups` by namespace/name, if the gate
-    DRAWorkloadResourceClaims is on: groups that others of the same name have replaced reserve nothing either.
+    was generated for such a pod is deleted. Unknown consumers stay. `done` are the uids of these pods. `pod_groups` by
+    namespace/name, if the gate DRAWorkloadResourceClaims is on: groups that others of the same name have replaced
+    reserve nothing either.
     """
-    done = {pod.uid for pod in pods if pod.finished or (pod.deleting and pod.node_name is None)}
-    found = dict(claims.items())
     # Nearly all claims have one consumer, which runs: they take no call each.
     doubtful = [
         (key, claim)
         for key, claim in claims.items()
         if pod_groups or not (held := claim.reserved_for) or len(held) > 1 or held[0].uid in done
     ]
+    found: dict[str, ResourceClaim] = {}
     for key, claim in doubtful:
         if pod_groups or not _stays(claim, done):
-            found[key] = _without_finished_consumers(claim, done, pod_groups)
+            left = _without_finished_consumers(claim, done, pod_groups)
+            if left is not claim:
+                found[key] = left
     return found
 
 

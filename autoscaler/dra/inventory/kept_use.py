@@ -20,11 +20,10 @@ class UseMemory:
     _state: AllocatedState = field(default_factory=AllocatedState)
     _holders: dict[PoolKey, set[str]] = field(default_factory=dict)  # keys of the claims with devices of the pool
 
-    def of(self, claims: Mapping[str, ResourceClaim]) -> AllocatedState:
-        """The same as AllocatedState.of. `claims` by namespace/name, a mapping that never changes."""
+    def of(self, claims: Mapping[str, ResourceClaim], changed: Collection[str]) -> AllocatedState:
+        """The same as AllocatedState.of. `claims` by namespace/name, a mapping that never changes. `changed`: what
+        `changed_keys` finds between the previous call and this one; more keys do no harm."""
         before = self._claims
-        changed = {key for key, claim in claims.items() if before.get(key) is not claim}
-        changed.update(before.keys() - claims.keys())
         touched: set[PoolKey] = set()
         for key in changed:
             touched.update(self._moved(key, before.get(key), claims.get(key)))
@@ -48,7 +47,7 @@ class UseMemory:
     def _with(self, touched: Collection[PoolKey], claims: Mapping[str, ResourceClaim]) -> AllocatedState:
         """The state with these pools computed again, in the order of the claims: it affects how sums are written."""
         keys = {key for pool in touched for key in self._holders.get(pool, ())}
-        fresh = AllocatedState.of(claim for key, claim in claims.items() if key in keys)
+        fresh = AllocatedState.of(claims[key] for key in claims if key in keys)
         pools = dict(self._state.pools)
         for pool in touched:
             if pool in fresh.pools:
@@ -56,6 +55,13 @@ class UseMemory:
             else:
                 pools.pop(pool, None)
         return AllocatedState(pools)
+
+
+def changed_keys(before: Mapping[str, ResourceClaim], after: Mapping[str, ResourceClaim]) -> set[str]:
+    """The keys of claims that came, went, or are another object."""
+    changed = {key for key, claim in after.items() if before.get(key) is not claim}
+    changed.update(before.keys() - after.keys())
+    return changed
 
 
 def _pools_of(claim: ResourceClaim | None) -> frozenset[PoolKey]:

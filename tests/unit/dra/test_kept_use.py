@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from autoscaler.dra.inventory.allocated import AllocatedState
-from autoscaler.dra.inventory.kept_use import UseMemory
+from autoscaler.dra.inventory.kept_use import UseMemory, changed_keys
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -50,10 +50,11 @@ def test_what_is_kept_is_what_would_be_counted(seed: int) -> None:
     draw, memory, claims = Random(seed), UseMemory(), dict[str, ResourceClaim]()
     before, same, other = AllocatedState(), 0, 0
     for _ in range(60):
+        earlier = claims
         for _ in range(draw.randrange(3)):
             claims = changed(draw, claims)
         claims = dict(claims)
-        found, counted = memory.of(claims), AllocatedState.of(claims.values())
+        found, counted = memory.of(claims, changed_keys(earlier, claims)), AllocatedState.of(claims.values())
         assert found == counted
         for pool, use in found.pools.items():
             written = {d: {n: str(q) for n, q in amounts.items()} for d, amounts in use.consumed.items()}
@@ -68,6 +69,6 @@ def test_what_is_kept_is_what_would_be_counted(seed: int) -> None:
 def test_of_claims_that_are_gone_nothing_is_kept() -> None:
     memory, draw = UseMemory(), Random(1)
     claims = {f"ns/c-{number}": drawn(draw, f"c-{number}") for number in range(9)}
-    assert memory.of(claims).pools
-    assert memory.of({}) == AllocatedState()
+    assert memory.of(claims, claims.keys()).pools
+    assert memory.of({}, changed_keys(claims, {})) == AllocatedState()
     assert not memory._holders
