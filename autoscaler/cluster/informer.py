@@ -9,7 +9,7 @@ out and its problems are reported.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
@@ -109,10 +109,18 @@ class Informer(Generic[T_co]):
     def values(self) -> tuple[T_co, ...]:
         """The values by namespace and name, as of the last refresh."""
         if self._ordered is None:
-            if self._keys is None:
-                self._keys = sorted(self._values)
-            self._ordered = tuple(map(self._values.__getitem__, self._keys))
+            self._ordered = tuple(map(self._values.__getitem__, self._sorted()))
         return self._ordered
+
+    @property
+    def items(self) -> Iterator[tuple[str, T_co]]:
+        """The same, each with its key: namespace/name, or the name of a cluster-scoped object."""
+        return zip(self._sorted(), self.values, strict=True)
+
+    def _sorted(self) -> list[str]:
+        if self._keys is None:
+            self._keys = sorted(self._values)
+        return self._keys
 
     @property
     def problems(self) -> Mapping[str, tuple[Diagnostic, ...]]:

@@ -21,7 +21,7 @@ from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.spending import CLUSTER, parse_spending
-from autoscaler.kube.kinds import KINDS, POD_TEMPLATES, PODS, POOLS, PRIORITIES, SnapshotKind, or_problem
+from autoscaler.kube.kinds import KINDS, POD_TEMPLATES, PODS, POOLS, PRIORITIES, Form, SnapshotKind, or_problem
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
@@ -122,7 +122,8 @@ class Store:
     def snapshot(self) -> Snapshot:
         values: dict[str, list[Any]] = {}
         for kind, informer in self._plain:
-            values.setdefault(kind.field, []).extend(informer.values)
+            found = informer.items if kind.form is Form.BY_KEY else informer.values
+            values.setdefault(kind.field, []).extend(found)
         deployments = values["autoscalers"]
         values["autoscalers"] = [found for found in deployments if not isinstance(found, Scalable)]
         values["scalables"] += [found for found in deployments if isinstance(found, Scalable)]
@@ -134,7 +135,7 @@ class Store:
             pods=self._pods.values,
             nodes=nodes,
             pools=tuple(seen.pool for seen in pools),
-            pod_templates=POD_TEMPLATES.form.of(self._pod_templates.values),
+            pod_templates=POD_TEMPLATES.form.of(self._pod_templates.items),
             backoffs=tuple(backoff for seen in pools for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in pools for quarantine in seen.quarantines),
             spending=next(iter(self._spendings.values), None),

@@ -51,6 +51,7 @@ class Form(Enum):
     PAIRS = "by name, parsed as a pair"
 
     def of(self, values: Iterable[Any]) -> Any:
+        """The field of these values; BY_KEY: of pairs of key and value."""
         match self:
             case Form.TUPLE:
                 return tuple(values)
@@ -58,9 +59,7 @@ class Form(Enum):
                 return frozenset(values)
             case Form.BY_NAME:
                 return FrozenMap({value.name: value for value in values})
-            case Form.BY_KEY:
-                return FrozenMap({value.key: value for value in values})
-            case Form.PAIRS:
+            case Form.BY_KEY | Form.PAIRS:
                 return FrozenMap(values)
 
 

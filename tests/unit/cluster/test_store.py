@@ -18,6 +18,7 @@ from autoscaler.cluster.resources import (
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     STORAGE_CAPACITIES,
     VOLUME_ATTACHMENTS,
@@ -85,6 +86,18 @@ def test_values_of_untouched_objects_stay_the_same_ones(api: ApiServer, store: S
     api.create(PODS, pod("b"))
     store.refresh()
     assert store.snapshot().pods[0] is before
+
+
+def test_claims_are_found_by_keys_that_stay_the_same_objects(api: ApiServer, store: Store) -> None:
+    for name in ("b", "a"):
+        api.create(RESOURCE_CLAIMS, {"metadata": {"name": name, "namespace": "team"}, "spec": {}})
+    store.refresh()
+    before = store.snapshot().claims
+    assert [(key, claim.key) for key, claim in before.items()] == [("team/a", "team/a"), ("team/b", "team/b")]
+    api.delete(RESOURCE_CLAIMS, "b", namespace="team")
+    store.refresh()
+    (key,) = store.snapshot().claims
+    assert key is next(iter(before))
 
 
 def test_a_new_priority_class_is_applied_to_pods_that_were_there(api: ApiServer, store: Store) -> None:
