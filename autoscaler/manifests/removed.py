@@ -74,6 +74,12 @@ _GONE: Final = (
     ("1.16", "v1", "apps/v1beta2", "DaemonSet Deployment ReplicaSet StatefulSet"),
 )
 
+# A GPU in MIG mode is no device of the driver of v1 by itself, and a MIG device needs no claim of it beside its own.
+_LEAVE_OUT: Final = (
+    "leave it out, and its entries in pods (spec.resourceClaims, and resources.claims of their containers): it asks "
+    "for a GPU in MIG mode, and a claim of a MIG device of v1 needs none for the GPU"
+)
+
 Object: TypeAlias = dict[str, Any]
 Parameters: TypeAlias = Mapping[tuple[str, str], Object]
 
@@ -131,6 +137,8 @@ def removed(value: Object, name: str, version: str, parameters: Parameters) -> t
         return (), "PodSchedulingContext is no longer served", "leave it out: the scheduler allocates itself"
     if name == "ResourceClass" or (version == "v1alpha2" and name in replacements):
         kept = _Kept(parameters)
+        if name != "ResourceClass" and _is_parent_of_parts(value, kept):
+            return (), f"{name} of resource.k8s.io/{version} was removed with Kubernetes 1.31", _LEAVE_OUT
         written = yaml.safe_dump(replacements[name](value, kept), sort_keys=False, allow_unicode=True, width=1000)
         lost = "".join(f"\n# cannot be kept: {what}" for what in kept.lost)
         old = _class_named(value) if name != "ResourceClass" else ""
@@ -221,8 +229,11 @@ def _claim_spec(spec: object, kept: _Kept) -> Object:
         exactly["deviceClassName"] = "mig.nvidia.com"
         if isinstance(wanted.get("profile"), str):
             selectors.append(f'device.attributes["{_NVIDIA}"].profile == "{wanted.pop("profile")}"')
-        if wanted.pop("gpuClaimName", None):
-            kept.lost.append("gpuClaimName: ask for both devices in one claim, with matchAttribute parentUUID")
+        if parent := wanted.pop("gpuClaimName", None):
+            kept.lost.append(
+                f"gpuClaimName {parent}: the driver chooses the GPU of a MIG device; for several of one GPU, write them "
+                f"as requests of one claim, with matchAttribute {_NVIDIA}/parentUUID in its constraints"
+            )
     if isinstance(count := wanted.get("count"), int) and not isinstance(count, bool):
         exactly["count"] = count
         del wanted["count"]
@@ -238,6 +249,21 @@ def _claim_spec(spec: object, kept: _Kept) -> Object:
     if spec.get("allocationMode") == "Immediate":
         kept.lost.append("allocationMode Immediate: v1 allocates for the first pod that uses the claim")
     return {"devices": devices}
+
+
+def _is_parent_of_parts(value: Object, kept: _Kept) -> bool:
+    """True if a claim or template asks for a GPU in MIG mode, of which pods used MIG devices alone."""
+    spec = value.get("spec")
+    inner = spec.get("spec", spec) if isinstance(spec, dict) else None
+    _, wanted = _wanted(inner if isinstance(inner, dict) else {}, _Kept(kept.parameters))
+    return _asks_for_mig_mode(wanted.get("selector"))
+
+
+def _asks_for_mig_mode(selector: object) -> bool:
+    if not isinstance(selector, dict):
+        return False
+    every = selector.get("andExpression")
+    return selector.get("migEnabled") is True or any(map(_asks_for_mig_mode, every if isinstance(every, list) else ()))
 
 
 def _wanted(spec: Object, kept: _Kept) -> tuple[str, Object]:

@@ -51,7 +51,21 @@ def test_a_mig_profile_becomes_a_selector_and_sharing_a_config() -> None:
     assert 'device.attributes["gpu.nvidia.com"].profile == "1g.5gb"' in told
     assert "kind: MigDeviceConfig" in told
     assert "strategy: MPS" in told
-    assert "# cannot be kept: gpuClaimName" in told
+    assert "# cannot be kept: gpuClaimName whole: the driver chooses the GPU of a MIG device; for several of" in told
+    assert "requests of one claim, with matchAttribute gpu.nvidia.com/parentUUID in its constraints" in told
+
+
+@pytest.mark.parametrize("selector", ["{migEnabled: true}", "{andExpression: [{index: 0}, {migEnabled: true}]}"])
+def test_a_claim_of_the_gpu_of_mig_devices_is_left_out(selector: str) -> None:
+    told = problems(read(OLD_CLAIM % f"parameters: {{selector: {selector}}}"))
+    assert "leave it out, and its entries in pods (spec.resourceClaims" in told
+    assert "deviceClassName" not in told
+
+
+def test_a_claim_of_a_gpu_without_mig_is_written_for_v1() -> None:
+    told = problems(read(OLD_CLAIM % "parameters: {selector: {migEnabled: false}}"))
+    assert "deviceClassName: gpu.nvidia.com" in told
+    assert "# cannot be kept: selector migEnabled" in told
 
 
 @pytest.mark.parametrize(
