@@ -231,8 +231,8 @@ def _claim_spec(spec: object, kept: _Kept) -> Object:
             selectors.append(f'device.attributes["{_NVIDIA}"].profile == "{wanted.pop("profile")}"')
         if parent := wanted.pop("gpuClaimName", None):
             kept.lost.append(
-                f"gpuClaimName {parent}: the driver chooses the GPU of a MIG device; for several of one GPU, write them "
-                f"as requests of one claim, with matchAttribute {_NVIDIA}/parentUUID in its constraints"
+                f"gpuClaimName {parent}: a MIG device is of any GPU; several of one GPU are requests of one "
+                f"claim, with matchAttribute {_NVIDIA}/parentUUID in its constraints"
             )
     if isinstance(count := wanted.get("count"), int) and not isinstance(count, bool):
         exactly["count"] = count

@@ -51,7 +51,7 @@ def test_a_mig_profile_becomes_a_selector_and_sharing_a_config() -> None:
     assert 'device.attributes["gpu.nvidia.com"].profile == "1g.5gb"' in told
     assert "kind: MigDeviceConfig" in told
     assert "strategy: MPS" in told
-    assert "# cannot be kept: gpuClaimName whole: the driver chooses the GPU of a MIG device; for several of" in told
+    assert "# cannot be kept: gpuClaimName whole: a MIG device is of any GPU; several of one GPU are" in told
     assert "requests of one claim, with matchAttribute gpu.nvidia.com/parentUUID in its constraints" in told
 
 
