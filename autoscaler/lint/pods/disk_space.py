@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -19,11 +20,15 @@ from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import EPHEMERAL_STORAGE, assumes_root_disk, node_allocatable
 
-# Beginnings of paths that node images have.
+# Directories that node images have, with what is in them.
 _OF_EVERY_NODE: Final = (
     *("/dev", "/sys", "/proc", "/lib", "/usr", "/etc", "/run", "/var/run", "/var/log", "/var/lib/kubelet", "/boot"),
-    *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin"),
+    *("/opt/cni", "/home/kubernetes", "/tmp", "/bin", "/sbin", "/lib64"),
 )
+# Directories that Linux has, whatever is in them (Filesystem Hierarchy Standard 3.0), and those of them that are not
+# empty on a new node.
+_FILLED: Final = ("/", "/var", "/var/lib", "/var/cache")
+_OF_LINUX: Final = (*_FILLED, "/home", "/mnt", "/opt", "/root")
 
 
 def assumed_disk(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -95,7 +100,20 @@ def _of_any_node(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, Persiste
 
 def path_of_node(pod: Pod) -> str:
     """A path of the node that has to be there and that no node image is known to have; or nothing."""
-    return next((path for path in pod.host_paths if not path.startswith(_OF_EVERY_NODE)), "")
+    return next((path for path in _unknown_paths(pod) if _plain(path) not in _OF_LINUX), "")
+
+
+def _unknown_paths(pod: Pod) -> Iterator[str]:
+    """The paths of the node in which a new one may lack what the pod expects."""
+    for path in pod.host_paths:
+        plain = _plain(path)
+        inside = any(plain == known or plain.startswith(f"{known}/") for known in _OF_EVERY_NODE)
+        if not inside and plain not in _FILLED:
+            yield path
+
+
+def _plain(path: str) -> str:
+    return path.rstrip("/") or "/"
 
 
 def path_told(path: str) -> tuple[Path, str, str]:
@@ -111,7 +129,7 @@ def empty_paths(snapshot: Snapshot, plan: Plan) -> str:
     """That new nodes lack what pods expect in directories of theirs, for a change that buys them; "" if no pod does."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = (pods[key] for node in plan.launches for key in node.pods if key in pods)
-    paths = dict.fromkeys(filter(None, map(path_of_node, placed)))
+    paths = dict.fromkeys(path for pod in placed for path in islice(_unknown_paths(pod), 1))
     paths |= dict.fromkeys(volume.host_path for _, volume in _of_any_node(snapshot, plan))
     if not paths:
         return ""

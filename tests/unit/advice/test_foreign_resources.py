@@ -78,6 +78,8 @@ def test_no_other_resource_is_dropped_and_no_gpu_bought_for_a_network_card(resou
         ("nvidia.com/rdma_shared_device_a", True),
         ("intel.com/intel_sriov_netdevice", True),
         ("openshift.io/mlxnics", True),
+        ("nvidia.com/hostdev", True),
+        ("nvidia.com/mlnxnics", True),
         ("vpc.amazonaws.com/efa", False),
         ("networking.gke.io.networks/rdma-0", False),  # which GKE's nodes have
         ("nvidia.com/gpu", False),

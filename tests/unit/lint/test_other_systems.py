@@ -333,7 +333,21 @@ def test_a_required_affinity_is_named_as_such_beside_a_selector_of_another_label
     assert found.field.startswith("spec.nodeSelector")
 
 
-@pytest.mark.parametrize(("path", "expected"), [("/data01/models", 1), ("/dev/shm", 0), ("/var/lib/kubelet/pods", 0)])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        *(("/data01/models", 1), ("/devices", 1), ("/mnt/models", 1), ("/var/models", 1)),
+        *(
+            ("/dev/shm", 0),
+            ("/var/lib/kubelet/pods", 0),
+            ("/", 0),
+            ("/etc/", 0),
+            ("/var", 0),
+            ("/mnt", 0),
+            ("/root", 0),
+        ),
+    ],
+)
 def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
     found = told(pod("p", host_paths=(path,)))
     assert [f"mounts {path} of its node" in one.message for one in found] == [True] * expected
