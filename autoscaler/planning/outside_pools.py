@@ -25,6 +25,7 @@ from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import all_of
+from instance_catalog.drivers.device_plugins import other_device
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.device_plugins import (
@@ -133,7 +134,7 @@ def without_machines(outside: Sequence[LeftOut], catalog: Catalog, snapshot: Sna
     if not asked:
         return tuple(outside)
     having = {name: one.name for one in catalog for amounts in plugin_resources(one).values() for name in amounts}
-    lacking = {name for name in asked if _counted(name) or undescribed_device(name) or mig_profile(name)}
+    lacking = {name for name in asked if _counted(name) or other_device(name) or mig_profile(name)}
     lacking -= {*having, *(name for one in catalog for name in one.allocatable)}
     lacking -= {name for node in snapshot.nodes for name in node.allocatable}
     clouds = all_of(sorted({one.cloud for one in catalog}))
@@ -172,8 +173,10 @@ def _nowhere(reason: Reason, lacking: Set[str], clouds: str) -> Reason:
     if parts := tuple(filter(mig_profile, names)):
         devices = tuple(map(mig_condition, parts))
         return Reason.of(reason.code, reason.subject, resources=parts, device_class=MIG_CLASS, devices=devices)
-    device = next(filter(None, map(undescribed_device, names)), "")
-    named = {"device": device} if device else {}
+    device = next(filter(None, (other_device(name) for name in names if not is_plugin_resource(name))), "")
+    named: dict[str, Fact] = {"device": device} if device else {}
+    if device and not undescribed_device(names[0]):
+        named["addable"] = "or add a type that has them with `foreslice catalog add`"
     return Reason.of(reason.code, reason.subject, resources=names, clouds=clouds, **named) if names else reason
 
 

@@ -170,6 +170,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "spec.featureGates of a PlanContext",
         "asks for {resources}, which only {held} have: nothing is launched for it (--strict counts it as not placed)",
         "asks for {resources}, which no node has since {ended}: ask for {now}",
+        "asks for {resources}, and no machine of {clouds} in the catalog has its kind of device ({device}), so nothing "
+        "is launched for it: leave it to existing nodes, and give these with -f, and their ResourceSlices if a DRA "
+        "driver publishes the devices, to see whether it fits, {addable} (--strict counts it as not placed)",
         "asks for {resources}, and no machine of {clouds} has its kind of device ({device}), so nothing is launched "
         "for it: leave it to existing nodes, and give these with -f, and their ResourceSlices if a DRA driver "
         "publishes the devices, to see whether it fits (--strict counts it as not placed)",

@@ -321,7 +321,7 @@ _READABLE = 10**30  # greater numbers are written as powers of two
 _IMPLIED = frozenset(
     {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
     | {"keys", "missing_key"}  # `message` names it
-    | {"not_working", "may_cost_less"}  # the first line counts them
+    | {"not_working", "may_cost_less", "asking"}  # the first line counts them
 )
 
 

@@ -92,7 +92,8 @@ class Scopes:
         others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
         serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
         theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, Subject("pod", pod.key), pool=pool.name) for pool in serving)
-        return theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
+        told = theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
+        return told if asks_for_no_device(pod) else tuple(map(_of_asking, told))
 
     def _also(self, pools: Iterable[CapacityPool], pod: Pod) -> tuple[Reason, ...]:
         """The further reasons why no pool would serve the pod under its scheduler: one obstacle must not hide the
@@ -107,6 +108,12 @@ class Scopes:
             for pool, refused in ours
         ]
         return () if None in found else tuple(dict.fromkeys(reason for reason in found if reason))
+
+
+def _of_asking(reason: Reason) -> Reason:
+    """The reason with the fact that the pod asks for devices, which its resources say already."""
+    detail = reason.detail
+    return reason if "resources" in detail else replace(reason, detail=detail.with_items({"asking": True}))
 
 
 def _refusals(

@@ -55,7 +55,8 @@ def _asking(outside: Sequence[LeftOut]) -> str:
 
 
 def _asking_for_devices(outside: Sequence[LeftOut]) -> int:
-    return sum(any(reason.detail.get("resources") for reason in entry.reasons) for entry in outside)
+    facts = ("resources", "asking")
+    return sum(any(reason.detail.get(fact) for reason in entry.reasons for fact in facts) for entry in outside)
 
 
 def _price_source(plan: Plan) -> str:

@@ -14,6 +14,7 @@ from autoscaler.report.reasons import texts_of
 from autoscaler.report.tables.plan_summary import left_out_lines, summary_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import FORMED_SLICE_TOPOLOGY
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from tests.builders import CATALOG, GPU, NOW, claim, gpus, plan, pod, snapshot
@@ -62,6 +63,23 @@ def test_devices_that_no_machine_has_are_served_by_no_scope() -> None:
     assert "default/p" not in {entry.pod for entry in (served_too.staying if served_too else ())}
     first = summary_of(found)[0]
     assert first.text == "0 nodes to launch; 2 pods ask for devices and are ignored: see below"
+    assert first.level == "warning"
+
+
+def test_gpus_of_a_vendor_whom_no_machine_has_are_no_parts_of_nvidia_gpus() -> None:
+    intel = replace(pod("p"), containers=(Container("main", FrozenMap({"gpu.intel.com/i915": Quantity.of(1)})),))
+    (entry,) = plan(snapshot([intel])).outside
+    text = texts_of(entry.reasons)
+    assert "no machine of aws in the catalog has its kind of device (GPU of Intel), so nothing is launched" in text
+    assert "or add a type that has them with `foreslice catalog add`" in text
+    assert "NVIDIA" not in text
+
+
+def test_the_first_line_counts_ignored_pods_of_other_schedulers_that_ask_for_devices() -> None:
+    pods = [pod("p", "c", scheduler_name="volcano"), pod("q", scheduler_name="volcano")]
+    formed = pod("r", "d", annotations=FrozenMap({FORMED_SLICE_TOPOLOGY: "4x4x4"}))
+    first = summary_of(plan(snapshot([*pods, formed], [claim("c"), claim("d")])))[0]
+    assert first.text.startswith("0 nodes to launch; 2 pods ask for devices and are ignored: see below; 1 other pod")
     assert first.level == "warning"
 
 

@@ -55,7 +55,7 @@ def test_a_part_of_a_gpu_by_annotation_is_nothing_to_buy_and_its_scheduler_is_th
     )
     asking = replace(pod("web"), annotations=FrozenMap({"gpu-memory": "2000"}))
     ((reason,),) = (entry.reasons for entry in plan(snapshot([asking])).outside)
-    assert reason.detail == {"part": "gpu-memory"}
+    assert reason.detail == {"part": "gpu-memory", "asking": True}
     assert "part of a GPU by annotation gpu-memory" in text_of(reason)
 
 
