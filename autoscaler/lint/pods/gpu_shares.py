@@ -79,7 +79,11 @@ def whole_instead(pod: Pod) -> tuple[Pod, str]:
     asked = _gpus(changed)
     if not asked:
         return pod, ""
-    return changed, f"{NVIDIA_GPU} alone" if asked == had else f"{NVIDIA_GPU} {' and '.join(map(str, asked))}"
+    if asked == had:
+        return changed, f"{NVIDIA_GPU} alone"
+    each = f"{NVIDIA_GPU} {' and '.join(map(str, asked))}"
+    total = sum(number.int64_value() for number in asked)
+    return changed, f"{each} in its containers ({total} whole GPUs in all)" if len(asked) > 1 else each
 
 
 def memory_shared(pod: Pod) -> Quantity | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
+from autoscaler.planning.placement.nothing_has import leaves_open
 from autoscaler.planning.policy import Policy
 from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
@@ -193,7 +194,8 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         near = len(counts) > 1 and nearest.reason.code not in _NEVER_NEAR and not _of_every_node(entry)
         on_all_types = _on_all_types(entry.near_misses)
         text = failure_text(nearest.reason, abbreviated=not wide, on_all_types=on_all_types) if near else ""
-        rest = "would fit" if whole else "for other reasons"
+        fit = "would fit if they had such devices" if any(map(leaves_open, entry.reasons)) else "would fit"
+        rest = fit if whole else "for other reasons"
         counts = _selected_first(counts, entry.near_misses, abbreviated=not wide)
         if len(counts) == 1 and sum(counts.values()) == entry.types and nearest.reason.detail.keys() & _OF_VOLUMES:
             yield from counts

@@ -24,6 +24,12 @@ def asking(**amounts: int) -> Pod:
     return replace(pod("p"), containers=(Container("main", requests), Container("beside", FrozenMap({}))))
 
 
+def test_whole_gpus_of_several_containers_are_added_up() -> None:
+    (main, _), more = (one := asking(slices=2)).containers, asking(slices=1).containers[0]
+    _, said = whole_instead(replace(one, containers=(main, replace(more, name="more"))))
+    assert said == f"{GPU} 2 and 1 in its containers (3 whole GPUs in all)"
+
+
 @pytest.mark.parametrize(
     ("given", "whole", "said"),
     [

@@ -206,6 +206,9 @@ def test_types_that_are_not_on_offer_are_counted_only_where_nothing_else_is() ->
     (line,) = left_out_lines(entry)
     assert line.startswith("0/3 instance types can run default/p: 2 PersistentVolumeClaim default/data is not there")
     assert line.endswith(", 1 would fit")
+    unknown = Reason.of(Code.CLASS_NOT_FOUND, Subject.claim("default/c", "gpu"), missing_class=("vgpu",))
+    *_, line = left_out_lines(replace(entry, verdict=LeftOutVerdict.UNKNOWN, reasons=(unknown,)))
+    assert line.endswith(", 1 would fit if they had such devices")
     (wide,) = left_out_lines(entry, wide=True)
     assert wide.startswith("0/10 ")
     assert "4 have no driver in the supported node images, 3 offer only a part of a GPU" in wide
