@@ -43,6 +43,7 @@ from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
+from autoscaler.planning.supply.hami_types import other_types
 from autoscaler.planning.supply.unprepared import FREE_OF_CARDS, PINNED_TO_CARDS
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Path, all_of
@@ -66,7 +67,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(
         unbought, lambda pod: labels.HAMI_USE_DEVICE if labels.HAMI_USE_DEVICE in pod.annotations else "", _pinned
     )
-    yield from _of_first(snapshot, asked_of_hami, hami_told)
+    told = {one.pod.key: one.annotation for one in other_types(snapshot, plan, catalog)} if plan is not None else {}
+    yield from _of_first(snapshot, lambda pod: asked_of_hami(pod, but=told.get(pod.key, "")), hami_told)
     yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
     yield from device_advice(snapshot, catalog, plan)
     there = known_nodes(snapshot)

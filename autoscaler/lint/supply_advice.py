@@ -180,6 +180,8 @@ def _takes_any(pod: Pod, snapshot: Snapshot, own: Set[str] = frozenset()) -> boo
     """True if the pod asks for NVIDIA GPUs and nothing that it says depends on the model; `own`: the keys of labels of
     the pool, which a person chose."""
     said = pod.selected_labels
+    if pod.annotations.keys() & {labels.HAMI_USE_TYPE, labels.HAMI_AVOID_TYPE}:
+        return False
     if any(key not in _OF_ANY_MODEL | own and not key.startswith(labels.NVIDIA_DEPLOY_PREFIX) for key in said):
         return False
     return _asks_for_gpus(pod, snapshot)

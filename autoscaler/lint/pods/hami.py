@@ -31,10 +31,11 @@ _PART: Final = "claim a part of a GPU through DRA (docs/examples/mig-parts.yaml 
 _STEPS: Final = {labels.HAMI_USE_TYPE: _TYPES, labels.HAMI_AVOID_TYPE: _TYPES, labels.HAMI_MODE: _PART}
 
 
-def asked_of_hami(pod: Pod) -> str:
+def asked_of_hami(pod: Pod, *, but: str = "") -> str:
     """The annotations of the pod that ask HAMi for something, "name=value" on a line each; or nothing. UUIDs of the
-    GPUs that it wants have a warning of their own."""
-    return "\n".join(f"{name}={' '.join(pod.annotations[name].split())}" for name in _ASKS if name in pod.annotations)
+    GPUs that it wants have a warning of their own, and so has the annotation `but`."""
+    names = (name for name in _ASKS if name in pod.annotations and name != but)
+    return "\n".join(f"{name}={' '.join(pod.annotations[name].split())}" for name in names)
 
 
 def hami_told(found: str) -> tuple[Path, str, str]:

@@ -12,6 +12,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import accelerators_of_images, gpudirect_image, superseded_image
 from autoscaler.planning.demand.mounted import clouds_of_volumes
+from autoscaler.planning.supply.hami_types import other_types
 from autoscaler.planning.supply.shared_volumes import shared_volumes
 from instance_catalog.drivers.device_plugins import device_plugins
 from instance_catalog.drivers.facts import driver_facts, gpudirect_protocols
@@ -61,8 +62,8 @@ def _gives_accelerators(node: PlannedNode, machine: InstanceType) -> bool:
 def not_working(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Reason]:
     """For each GPUDirect, the first pod on a machine without it, the first pod on superseded accelerators on which its
     image does not run, the first whose volume its machine does not mount, the first whose image no node pulls, the
-    first that HAMi keeps from any new machine, and volumes for one node that several share; `not_working` is the number
-    of such pods."""
+    first that HAMi keeps from any new machine, the first that it keeps from its GPU, and volumes for one node that
+    several share; `not_working` is the number of such pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = [(pods[key], node.offering.instance_type) for node in plan.launches for key in node.pods if key in pods]
     yield from _without_gpudirect(placed, snapshot)
@@ -73,7 +74,24 @@ def not_working(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Re
     if pinned:
         problem = f"metadata.annotations['{labels.HAMI_USE_DEVICE}']: {PINNED_TO_CARDS}"
         yield _useless([pod.key for pod in pinned], problem, FREE_OF_CARDS)
+    yield from _of_other_types(snapshot, plan, catalog)
     yield from shared_volumes(snapshot, plan)
+
+
+def _of_other_types(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Reason]:
+    """The first pod on a GPU that it tells HAMi not to take."""
+    found = list(other_types(snapshot, plan, catalog))
+    if found:
+        one = found[0]
+        asked = " ".join(one.pod.annotations[one.annotation].split())
+        says = "of type" if one.annotation == labels.HAMI_USE_TYPE else "not of type"
+        problem = (
+            f"metadata.annotations['{one.annotation}']: asks HAMi for a GPU {says} {asked}, which kube-scheduler does "
+            f"not read, and gets {one.machine} with {one.model}"
+        )
+        known = f"select {labels.ACCELERATOR} In [{', '.join(one.agreeing)}] by node affinity, or drop the annotation"
+        none = "no machine in the catalog has such a GPU: leave the pod to nodes that run HAMi, or drop the annotation"
+        yield _useless([one.pod.key for one in found], problem, known if one.agreeing else none)
 
 
 def _without_gpudirect(placed: Sequence[_Placed], snapshot: Snapshot) -> Iterator[Reason]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.other_systems import foreign_advice
+from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.model.pod import Container, Pod
+from autoscaler.planning.supply.unprepared import not_working
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, pod, snapshot
+from tests.builders import CATALOG, claim, plan, pod, shipped, snapshot
+
+MACHINES = shipped("p4d.24xlarge", "p5.48xlarge", "g4dn.xlarge")
+ON_H100 = FrozenMap({"node.kubernetes.io/instance-type": "p5.48xlarge"})
 
 ASKING = replace(pod("p"), containers=(Container("main", FrozenMap({"nvidia.com/gpu": Quantity.of(1)})),))
 
@@ -42,6 +47,33 @@ def test_what_hami_is_asked_for_by_annotation(annotations: dict[str, str], asks:
     assert found.message.startswith(f"asks HAMi for {asks}: kube-scheduler and plans do not read that")
     assert found.next_step.startswith(step)
     assert found.next_step.endswith("leave the pod to nodes that run HAMi, or drop the annotation")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "useless", "accelerators"),
+    [
+        ({"nvidia.com/use-gputype": "A100,V100"}, True, "In [nvidia-a100-40gb] by node affinity"),
+        ({"nvidia.com/use-gputype": "h100"}, False, ""),
+        ({"nvidia.com/use-gputype": "NVIDIA-NVIDIA H100"}, False, ""),
+        ({"nvidia.com/nouse-gputype": "H100"}, True, "nvidia-a100-40gb, nvidia-t4"),
+        ({"nvidia.com/nouse-gputype": "T4"}, False, ""),
+        ({"nvidia.com/use-gputype": "GTX"}, True, "no machine in the catalog has such a GPU"),
+    ],
+)
+def test_a_pod_on_a_gpu_of_another_type_than_it_asks_hami_for_does_not_work_there(
+    annotations: dict[str, str], useless: bool, accelerators: str
+) -> None:
+    asking = replace(pod("p", "c", node_selector=ON_H100), annotations=FrozenMap(annotations))
+    state = snapshot([asking], [claim("c")])
+    found = plan(state, catalog=MACHINES)
+    assert found.launches
+    reasons = list(not_working(state, found, MACHINES))
+    assert len(reasons) == useless
+    for reason in reasons:
+        assert "p5.48xlarge with H100" in str(reason.detail["problem"])
+        assert accelerators in str(reason.detail["next_step"])
+    assert len(list(foreign_advice(state, MACHINES, found))) == 1 - useless
+    assert not any("names no GPU model" in one.message for one in supply_advice(state, found, MACHINES))
 
 
 def test_other_annotations_ask_hami_for_nothing() -> None:
