@@ -40,7 +40,8 @@ class UnreadableError(ValueError):
 @dataclass(frozen=True)
 class Document:
     """An object, or what claims to be one; `line` is where it starts. `twice` are warnings of fields that are given
-    again in it. `written` is the object in the file, where `value` is what a controller makes of it."""
+    again in it. `written` is the object in the file, where `value` is what a controller makes of it. It has fields of
+    the object `around` it at the paths `given`."""
 
     file: str
     line: int
@@ -48,6 +49,8 @@ class Document:
     locate: Locator
     twice: tuple[Diagnostic, ...] = ()
     written: Json = None
+    around: Document | None = None
+    given: tuple[Path, ...] = ()
 
     @property
     def origin(self) -> Origin:
@@ -72,6 +75,8 @@ class Document:
 
     def located(self, problem: Diagnostic, *, strict: bool = False) -> Diagnostic:
         """The problem with its place; unknown fields are errors when `strict`."""
+        if self.around is not None and problem.path in self.given:
+            return self.around.located(problem, strict=strict)
         severity = problem.severity
         if strict and severity is Severity.UNKNOWN_FIELD:
             severity = Severity.ERROR

@@ -101,10 +101,13 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
         own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
         given = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
         inner = {**given, **(own or {})}
+        labels = inner.get("labels") or {}
         if queue:  # Kueue admits the wrapper, and with it all that is in it
-            inner["labels"] = {**queue, **(inner.get("labels") or {})}
+            inner["labels"] = {**queue, **labels}
         locate = Below(wrapper.locate, "spec", "components", index, "template")
-        yield from _objects(Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate))
+        made = Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate)
+        theirs = tuple(("metadata", "labels", key) for key in queue if key not in labels)
+        yield from _objects(replace(made, around=wrapper, given=theirs) if theirs else made)
 
 
 def _queue_of(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -150,7 +150,8 @@ def load(
     `paths` are files, directories, or "-" for `stdin`. `profile` overrides the Kubernetes version of a PlanContext in
     the files, whose feature gates count in any case. With `strict`, unknown fields are errors. `drivers` are those that
     the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
-    warnings. Unless they are `planned` for, templates without pods are no problem. Never raises for what is in files.
+    warnings. Unless they are `planned` for, templates without pods are no problem, and equal warnings are several.
+    Never raises for what is in files.
     """
     read = with_workflow_templates(merged(_documents(paths, stdin)))
     classified = list(_classified(read, skip_unknown=skip_unknown))
@@ -171,9 +172,10 @@ def load(
     problems += (one.document.located(problem, strict=strict) for one in objects for problem in one.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         problems.append(replace(_NOTHING, file=", ".join(paths)))
+    ordered = _in_order(problems, documents)
     return Loaded(
         snapshot=assemble(manifests, decided),
-        problems=_in_order(problems, documents),
+        problems=tuple(_alike(ordered)) if planned else ordered,
         context=context,
         documents=tuple(documents),
         overlays=tuple(manifests.overlays),
@@ -195,6 +197,17 @@ def _in_order(problems: Sequence[Diagnostic], documents: Sequence[Document]) -> 
     """By file and line, each once: a template that is read for two purposes has each of its mistakes twice."""
     once = dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))
     return tuple(grouped(list(once), documents))
+
+
+def _alike(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Warnings about the same value of a field are one, with the number of the other objects that have it."""
+    groups: dict[object, list[Diagnostic]] = {}
+    for index, one in enumerate(problems):
+        alike = one.severity is Severity.WARNING and one.path and not one.others
+        key = (one.file, one.message, one.next_step, one.path[-1]) if alike else index
+        groups.setdefault(key, []).append(one)
+    for first, *rest in groups.values():
+        yield replace(first, others=len({one.subject for one in rest} - {first.subject})) if rest else first
 
 
 def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | Diagnostic]:

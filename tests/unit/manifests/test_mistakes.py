@@ -205,6 +205,16 @@ def test_a_priority_class_that_is_not_there_forbids_no_plan() -> None:
     ) in "\n".join(messages(found))
 
 
+def test_warnings_about_the_same_value_are_one_with_the_number_of_further_objects() -> None:
+    pods = "\n---\n".join(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n"
+        f"spec: {{priorityClassName: {priority}, containers: [{{name: c}}]}}"
+        for name, priority in (("a", "high"), ("b", "high"), ("c", "low"))
+    )
+    told = [one for one in loaded(pods).problems if one.path[-1:] == ("priorityClassName",)]
+    assert [one.about for one in told] == ["Pod a and 1 more", "Pod c"]
+
+
 def test_a_class_that_nobody_knows_forbids_no_plan() -> None:
     """Nothing shows that the name is wrong, and the plan tells what else stands in the way."""
     found = loaded(POD + "---" + changed(CLAIM, "gpu.nvidia.com", "npu.acme.org"))

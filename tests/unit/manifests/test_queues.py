@@ -285,6 +285,12 @@ def test_what_an_app_wrapper_makes_waits_in_its_queue(
     assert pod.node_selector["kind"] == "a"
 
 
+def test_a_missing_queue_is_told_of_the_app_wrapper_that_names_it(tmp_path: Path) -> None:
+    told = [one.statement.partition(": ")[2] for one in read(tmp_path, wrapper("team", suspend=False)).problems]
+    assert len(told) == 1
+    assert told[0].startswith("AppWrapper all: metadata.labels['kueue.x-k8s.io/queue-name']: waits in Kueue's queue")
+
+
 def test_a_suspended_app_wrapper_without_a_queue_says_that_it_has_no_pods(tmp_path: Path) -> None:
     found = read(tmp_path, wrapper("", suspend=True))
     assert found.snapshot.pods == ()
