@@ -166,13 +166,14 @@ def as_if_served(
 
 
 def _has_more_to_it(entry: LeftOut) -> bool:
-    """True if the next obstacle is worth a plan. A resource that nobody hands out lacks a DeviceClass, and one that no
-    machine has lacks a machine: that was said. What asks for no device needs none of these nodes."""
+    """True if the next obstacle is worth a plan. A resource that nobody hands out lacks a DeviceClass, one that no
+    machine has lacks a machine, and nothing is bought for a network card alone: that was said. What asks for no device
+    needs none of these nodes."""
     codes = {reason.code: reason for reason in entry.reasons}
     if Code.OUT_OF_SCOPE not in codes:
         return Code.OTHER_SCHEDULER in codes
     detail = codes[Code.OUT_OF_SCOPE].detail
-    asked = () if "clouds" in detail else detail.get("resources", ())
+    asked = () if {"clouds", "alone"} & detail.keys() else detail.get("resources", ())
     served = not detail.keys().isdisjoint(("by", "shares"))
     return isinstance(asked, tuple) and bool(asked) and (served or all(map(is_plugin_resource, asked)))
 

@@ -24,7 +24,7 @@ from autoscaler.lint.pods.gpu_shares import (
 )
 from autoscaler.lint.pods.hami import asked_of_hami, hami_told
 from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
-from autoscaler.lint.pods.other_clouds import other_cloud_advice, other_clouds
+from autoscaler.lint.pods.other_clouds import daemons_of_other_clouds, other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
 from autoscaler.lint.pods.unknown_types import told_type, unknown_type
 from autoscaler.lint.pods.unserved import (
@@ -77,6 +77,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, _requested_by_kueue, _awaits_request)
+    yield from daemons_of_other_clouds(snapshot, catalog)
     elsewhere = other_clouds(snapshot, catalog)
     here = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in elsewhere))
     yield from _of_first(

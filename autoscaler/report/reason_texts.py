@@ -182,6 +182,8 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, which the device plugin hands out only where GPUs are divided before it starts: "
         "no machine in the catalog has them; claim devices of DeviceClass {device_class} with {devices} instead, as in "
         "docs/examples/mig-parts.yaml",
+        "asks for {resources} and for no {alone}: a plan buys no machine with accelerators for a network card alone, "
+        "whatever the scope of a pool (--strict counts it as not placed)",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, by which {shares} hands out parts of a GPU, and no node of a plan runs it "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from autoscaler.lint.advice import surprise
@@ -14,7 +15,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS
 from autoscaler.planning.demand.scope import requested_resources, served_resources
-from instance_catalog.dataclass import dataclass
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.drivers.device_plugins import network_card, other_device
 from instance_catalog.kubernetes import labels
@@ -53,6 +54,23 @@ def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], cata
             f"{' and '.join(sorted({one.cloud for one in catalog}))} alone",
             f"there, leave the pod to that cloud's own autoscaler{_to_plan_it(pod, of, catalog)}",
             pod.origin,
+            others=len(found) - 1,
+        )
+
+
+def daemons_of_other_clouds(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
+    """The first DaemonSet whose pods only nodes of another cloud run."""
+    daemons = {one.key: one for one in snapshot.daemon_sets}
+    pods = (replace(one.pod, namespace=one.namespace, name=one.name) for one in daemons.values())
+    found = other_clouds(replace(snapshot, pods=tuple(pods)), catalog)
+    for key, of in islice(found.items(), 1):
+        yield surprise(
+            f"DaemonSet {key}",
+            (),
+            f"selects or asks for {' and '.join((*of.selected.values(), *of.asked))}, which only nodes of {of.name} "
+            "have: its pods run on no node of a plan",
+            "for nodes here, select their instance types, or accelerators by foreslice.dev/accelerator",
+            daemons[key].origin,
             others=len(found) - 1,
         )
 

@@ -144,7 +144,9 @@ def _scope_refusal(
         if plugins and pool.of_karpenter:
             return None
         named: dict[str, Fact] = {"resources": plugins} if plugins else {}
-        if plugins and all(map(is_plugin_resource, plugins)):
+        if network_card_alone(pod):
+            named = {"resources": plugins, "alone": "accelerator"}
+        elif plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
         if shared := next(filter(None, map(shared_gpu_resources().get, plugins)), ""):
             named["shares"] = shared

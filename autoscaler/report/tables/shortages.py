@@ -38,6 +38,6 @@ def _without(resources: Sequence[str], *, on_all_types: bool) -> str:
     known = [name for name in resources if is_plugin_resource(name)]
     others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
     own = [f"allocatable.{name}=…" for name in resources if name not in others and not foreign_resource(name)]
-    runs = f", or {'its' if len(resources) == 1 else 'their'} device plugin does not run there" if known else ""
+    runs = f" with {'its' if len(resources) == 1 else 'their'} device plugin" if known else ""
     step = f"; if your nodes have it, add it: `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY`"
     return f"{none}{runs}{step if own else ''}"

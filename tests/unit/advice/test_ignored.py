@@ -17,6 +17,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import FORMED_SLICE_TOPOLOGY
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.prediction.device_plugins import EFA
 from tests.builders import CATALOG, GPU, NOW, claim, gpus, plan, pod, snapshot
 
 ELSEWHERE = FrozenMap({"team": "mars"})
@@ -81,6 +82,16 @@ def test_the_first_line_counts_ignored_pods_of_other_schedulers_that_ask_for_dev
     first = summary_of(plan(snapshot([*pods, formed], [claim("c"), claim("d")])))[0]
     assert first.text.startswith("0 nodes to launch; 2 pods ask for devices and are ignored: see below; 1 other pod")
     assert first.level == "warning"
+
+
+def test_no_scope_helps_a_pod_with_a_network_card_alone() -> None:
+    card = replace(pod("p"), containers=(Container("main", FrozenMap({EFA: Quantity.of(1)})),))
+    state = snapshot([card])
+    (entry,) = plan(state).outside
+    text = texts_of(entry.reasons)
+    assert f"asks for {EFA} and for no accelerator: a plan buys no machine with accelerators" in text
+    assert "spec.scope.pods" not in text
+    assert as_if_served(plan(state), state, CATALOG, Policy(), NOW) is None
 
 
 def test_the_first_line_says_plainly_that_only_ignored_pods_ask_for_devices() -> None:

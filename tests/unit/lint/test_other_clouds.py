@@ -8,6 +8,7 @@ from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.pods.cloud_terms import cloud_named, cloud_of_machine
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.snapshot import DaemonSet
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.loader import load_catalog
@@ -217,3 +218,12 @@ def test_labels_that_kueue_adds_are_dropped_where_they_are_written() -> None:
     (found,) = told(replace(on("BM.GPU.B300.8"), flavor_labels=of_flavor))
     assert f"and the nodeLabels {key} and nvidia.com/gpu of ResourceFlavor b300s (Kueue adds" in found.next_step
     assert labels.ARCHITECTURE not in found.next_step
+
+
+def test_a_daemon_set_for_machines_of_another_cloud_is_told() -> None:
+    shape = FrozenMap({labels.INSTANCE_TYPE: "BM.GPU.H100.8"})
+    of_oracle = DaemonSet("default", "a", pod("", node_selector=shape))
+    state = replace(snapshot([]), daemon_sets=(DaemonSet("default", "b", pod("")), of_oracle))
+    (found,) = foreign_advice(state, CATALOG)
+    assert found.subject == "DaemonSet default/a"
+    assert "BM.GPU.H100.8, which only nodes of Oracle Cloud have: its pods run on no node of a plan" in found.message
