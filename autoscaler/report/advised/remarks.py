@@ -14,7 +14,7 @@ from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.advised.model_texts import model_text
 from autoscaler.report.words import advised, counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
-from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS
+from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS, HOSTNAME
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import cloud_facts, facts_of
 
@@ -42,6 +42,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     yield from _of_karpenter(advice)
     yield from _of_cloud(advice)
     yield from _network(advice)
+    yield from _no_longer_together(advice)
     yield from _example_of_class(advice)
     yield from _of_parts(advice)
     yield from (f"{name} needs more: {each.problem}; {each.next_step}" for name, each in advice.result.needs)
@@ -75,6 +76,18 @@ def _network(advice: Advice) -> Iterator[str]:
     dropped = any(network_card(str(name)) for part in parts for name in _texts(part, "resources"))
     if dropped or advice.result.cards_unasked:
         yield from advice.result.rdma
+
+
+def _no_longer_together(advice: Advice) -> Iterator[str]:
+    """That pods which named one node get several, if they do: what they shared there is no longer shared."""
+    parts = [part for part in advice.change.parts or (advice.change,) if HOSTNAME in keys_dropped(part)]
+    names = dict.fromkeys(str(part.detail.get("value", "")) for part in parts)
+    nodes = sum(count for _, count in advice.result.launches)
+    if names and nodes > len(names):
+        yield (
+            f"the pods named {counted(len(names), 'node')} and get {nodes} here; if they have to share one, give them "
+            f"a required podAffinity to each other with topologyKey {HOSTNAME}"
+        )
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:

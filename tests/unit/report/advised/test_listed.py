@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Advice, Result
+from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.report.advised.listed import advice_document, advice_lines, listed
+from instance_catalog.kubernetes.labels import HOSTNAME
+from instance_catalog.types.instance_type import CapacityType
 
 DROPPED = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod default/p", lambda found: found, key="disk", value="ssd")
 LOWERED = Change.of(ChangeKind.LOWER_COUNT, "claim default/c, request gpu", lambda found: found, wanted=9, instead=8)
@@ -18,6 +23,18 @@ def test_one_step_has_no_number_and_each_remark_is_a_note() -> None:
         "note: default/p: does not start there",
         "note: without it, the pod names no GPU",
     ]
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(1, False), (8, True)])
+def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(nodes: int, told: bool) -> None:
+    one = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod default/p", lambda found: found, key=HOSTNAME, value="node-7")
+    machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
+    *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
+    said = (
+        "note: the pods named 1 node and get 8 here; if they have to share one, give them a required podAffinity to "
+        "each other with topologyKey kubernetes.io/hostname"
+    )
+    assert (last == said) == told
 
 
 def test_several_steps_are_numbered() -> None:
