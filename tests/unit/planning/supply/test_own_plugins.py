@@ -74,7 +74,7 @@ def test_its_card_is_in_use() -> None:
     ("catalog", "told"),
     [
         ([ADDED], "which device plugins of instance type flex hand out and no DeviceClass serves"),
-        ([BARE], "otherwise only existing nodes have them: give these with -f"),
+        ([BARE], "leave it to existing nodes, and give these with -f"),
     ],
 )
 def test_an_ignored_pod_is_told_that_a_pool_helps(catalog: list[InstanceType], told: str) -> None:
