@@ -14,6 +14,7 @@ from typing import TypeAlias
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import (
     assumed_claims,
+    claims_apart,
     constraints,
     counts,
     device_tolerations,
@@ -292,8 +293,7 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
     complete = with_drivers(trials.asked, change, assumed) if trials.result(assumed) is not None else None
     if complete is None or not trials.tries(complete) or not budget.take():
         return
-    result = trials.tried(complete)
-    if result is not None:
+    if (result := trials.tried(complete)) is not None:
         yield Advice(complete, result)
 
 
@@ -345,7 +345,7 @@ _ALLOWING: _Searches = (
     volume_claims,
 )
 _REWORDING: _Searches = (
-    *(openings, plugins, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
+    *(openings, plugins, claims_apart, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
     *(feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
     *(claimed_parts, whole_gpus, refused_configs, other_topologies),
 )

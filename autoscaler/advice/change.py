@@ -40,6 +40,7 @@ class ChangeKind(Enum):
     DESCRIBE_DRIVER = "DescribeDriver"  # device_classes, claims: whose devices nobody predicts, tried as if they fit
     WIDEN_SCOPE = "WidenScope"  # scope: also of pods without a claim
     RUN_PLUGIN = "RunPlugin"  # resource: what no DaemonSet in sight hands out
+    DROP_CLAIM = "DropClaim"  # claim: for devices that no node has beside those of another
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of a type; memory: of the GPU, where it differs

@@ -209,6 +209,18 @@ def _texts(value: object) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
 
+def claims_apart(asked: Situation) -> Iterator[Change]:
+    """Without one of the claims whose devices are never on one node together; the one that says least first."""
+    apart = [found.detail.get("classes") for found in asked.reasons if found.code is Code.NO_COMBINATION]
+    classes = {name for found in apart for name in _texts(found)}
+    names = {f"{asked.pod.namespace}/{entry.claim}": entry.name for entry in asked.pod.claims}
+    of_these = [one for one in requests_of(asked) if one.request.device_class in classes]
+    claims = {place.claim.key: place for place in sorted(of_these, key=lambda one: len(one.request.selectors))}
+    for key, place in claims.items() if len(claims) > 1 else ():
+        edit = on_pods(asked.keys, partial(_without_claims, claims=place.keys))
+        yield Change.of(ChangeKind.DROP_CLAIM, asked.subject, edit, claim=names.get(key, key))
+
+
 def refused_configs(asked: Situation) -> Iterator[Change]:
     """Claims without the configuration that the driver refuses."""
     if Code.PREPARE_REFUSED not in asked.codes:

@@ -182,6 +182,7 @@ def _over_candidates(alike: Alike, item: int, outcome: Outcome, policy: Policy, 
     everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
     split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item), *class_of_nothing(packing, item))
+    split = (*_never_together(packing, item, possible), *split)
     last = (
         everywhere.pop() if len(everywhere) == 1 else (Reason.of(Code.NO_CANDIDATE, offerings=len(packing.shape_of)),)
     )
@@ -234,6 +235,22 @@ def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
     shared = packing.classes[item].sample.shared_claims
     if shared:
         yield Reason.of(Code.BUNDLE_SPLIT, Subject("claim", shared[0]), pods=len(packing.classes[item].sample.pods))
+
+
+def _never_together(packing: PackingInput, item: int, verdicts: Iterable[Verdict]) -> Iterator[Reason]:
+    """That classes whose devices some offering has are never on one node together: which devices a GPU is divided into
+    is a setting of the driver. False of a class that no offering has."""
+    found = [{reason.subject: reason for reason in _reasons(verdict)} for verdict in verdicts]
+    lacking = {
+        reason.subject: str(reason.detail["device_class"])
+        for reasons in found
+        for reason in reasons.values()
+        if reason.code is Code.NO_DEVICE_OF_CLASS
+    }
+    classes = tuple(dict.fromkeys(lacking.values()))
+    alone = all(any(subject not in reasons for reasons in found) for subject in lacking)
+    if len(classes) > 1 and alone and all(lacking.keys() & reasons.keys() for reasons in found):
+        yield Reason.of(Code.NO_COMBINATION, Subject("pod", packing.classes[item].sample.pods[0].key), classes=classes)
 
 
 def _lacking(packing: PackingInput, item: int) -> dict[Subject, Reason]:

@@ -46,7 +46,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "too little capacity left",
     ),
     Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
-    Code.NO_COMBINATION: ("each request could be met alone, but not all together",),
+    Code.NO_COMBINATION: (
+        "no node has devices of all of DeviceClass {classes}, though some have devices of each",
+        "each request could be met alone, but not all together",
+    ),
     Code.INVALID_POOL: ("the pool is invalid: {problem}", "the pool is invalid"),
     Code.INCOMPLETE_POOL: ("the pool is incomplete",),
     Code.CLAIM_ALLOCATED_ELSEWHERE: ("is allocated where node {node} cannot reach it", "is allocated elsewhere"),

@@ -175,7 +175,7 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     foreign = any(reason.code is Code.NOT_PREDICTED for reason in entry.reasons)
-    said_elsewhere = (Code.NOT_PREDICTED, Code.NO_DEVICE_OF_CLASS) if foreign else ()
+    said_elsewhere = (Code.NO_COMBINATION, *((Code.NOT_PREDICTED, Code.NO_DEVICE_OF_CLASS) if foreign else ()))
     lines = [
         _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
@@ -225,6 +225,8 @@ def _of_every_node(entry: LeftOut) -> bool:
 
 def _class_of_nothing(entry: LeftOut) -> str:
     """The sentence for a pod whose class has no device on any type, if counts of types would add nothing."""
+    for apart in (found for found in entry.reasons if found.code is Code.NO_COMBINATION and "classes" in found.detail):
+        return f"0/{entry.types} instance types can run {entry.pod}: {text_of(replace(apart, subject=NO_SUBJECT))}"
     codes = {miss.reason.code for miss in entry.near_misses}
     listed = sum(miss.types for miss in entry.near_misses)
     if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING or listed < entry.types:

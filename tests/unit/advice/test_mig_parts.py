@@ -11,22 +11,26 @@ from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources,
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import texts_of
+from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.builders import NOW, pod, snapshot
+from tests.builders import NOW, claim, pod, snapshot
 from tests.one_line_advice import advice_lines
 
 _DEVICES = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"
 MIG = DeviceClass("mig.nvidia.com", (Selector(_DEVICES),))
 _WHOLE = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
 GPU = DeviceClass("gpu.nvidia.com", (Selector(_WHOLE),), extended_resource_name=WHOLE)
+POLICY = Policy(considered=100)
 _SHIPPED = load_catalog()
 A100 = Catalog.of([one for one in _SHIPPED if one.name.startswith("a2-highgpu-")], _SHIPPED.accelerators.values())
 SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
@@ -184,3 +188,33 @@ def test_pods_with_claims_tolerate_the_taint_of_gke_themselves() -> None:
     assert "tolerate taint" not in found
     (found,) = advice(asking(), pools=[CapacityPool("gpu", drivers=())])
     assert "tolerate taint" not in found
+
+
+def of_whole_and_part() -> Snapshot:
+    selector = Selector('device.attributes["gpu.nvidia.com"].profile == "4g.20gb"')
+    part = DeviceRequest("part", "mig.nvidia.com", (selector,))
+    whole = DeviceRequest("whole", "gpu.nvidia.com")
+    return snapshot([pod("p", "mig", "gpu")], [claim("mig", part), claim("gpu", whole)], classes=(MIG, GPU))
+
+
+def test_a_claim_of_the_gpu_beside_one_of_its_part_is_dropped() -> None:
+    """A layout divides all GPUs of a node: no class is absent, and the less specific of the claims is given up."""
+    given = of_whole_and_part()
+    decided = plan_for(given, A100, POLICY, NOW)
+    (line,) = left_out_lines(decided.left_out[0])
+    assert line == (
+        f"0/{len(A100.types)} instance types can run default/p: no node has devices of all of DeviceClass "
+        "mig.nvidia.com, gpu.nvidia.com, though some have devices of each"
+    )
+    first, *_ = advice_lines(advise(given.pods[0], given, A100, decided, POLICY, NOW))
+    assert first.startswith(
+        "pod default/p: drop claim gpu, whose devices no node has beside those of the others "
+        "→ 1 × a2-highgpu-1g (on-demand), 3.67 $/h"
+    )
+
+
+def test_a_class_that_no_offering_has_is_named_alone() -> None:
+    given = of_whole_and_part()
+    pools = (CapacityPool("gpu", drivers=("nvidia",)),)
+    (left,) = plan_for(replace(given, pools=pools), A100, POLICY, NOW).left_out
+    assert "have a device of DeviceClass mig.nvidia.com" in next(left_out_lines(left))
