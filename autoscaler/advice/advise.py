@@ -93,6 +93,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
         *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
         *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP, ChangeKind.REQUIRE_MEMORY, ChangeKind.DESCRIBE_DRIVER),
+        ChangeKind.GIVE_PODS,
     }
 )
 # Before these no node was tried.
@@ -100,8 +101,7 @@ _OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS, Change
 _COMPLETING = frozenset({ChangeKind.SELECT_HOLDING, ChangeKind.TOLERATE_CLOUD})  # follow from a result
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
-# … which is what reasons say of machines that fit …
-_HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION})
+_HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION})  # … which is what reasons say of machines that fit …
 # … beside which nobody wants another machine.
 _GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, it waits by itself,

@@ -34,6 +34,7 @@ class ChangeKind(Enum):
     ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist; tried: with which volume
     ADD_STORAGE_CLASSES = "AddStorageClasses"  # classes: that are not in sight; shared: by pods of several nodes; tried
     WAIT_FOR_POD = "WaitForPod"  # classes: StorageClasses whose volumes are made before the pod is scheduled
+    GIVE_PODS = "GivePods"  # wanted: pods that are not in the files, near which (keys) the pod has to be; tried without
     DROP_ANNOTATION = "DropAnnotation"  # annotation: by which the pod waits for somebody else's capacity
     RAISE_LIMIT = "RaiseLimit"  # limited, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler

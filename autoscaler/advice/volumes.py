@@ -1,4 +1,5 @@
-"""Changes of volumes: the claims and StorageClasses that files lack, and classes whose volumes do not wait for pods."""
+"""Changes of volumes: the claims and StorageClasses that files lack, and classes whose volumes do not wait for pods;
+and the pods that files lack."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
 from autoscaler.advice.situation import Situation
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim
 from autoscaler.planning.demand.mounted import clouds_of_storage_names
 from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.demand.unmet_affinity import unmet_terms, wanted_pods
 from autoscaler.scheduling.volumes import NO_PROVISIONER
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -22,9 +24,10 @@ _OF_MANY_NODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 def volume_claims(asked: Situation) -> Iterator[Change]:
     """The PersistentVolumeClaims and StorageClasses that files lack, as if their volumes kept the pod from no node, and
-    the classes whose volumes must wait for the pod."""
+    the classes whose volumes must wait for the pod; and the pods that it has to be near."""
     details = [reason.detail for reason in asked.reasons]
-    if Code.VOLUME_UNBOUND in asked.codes or any("storage_class" in one or "bound_to" in one for one in details):
+    unread = asked.codes & {Code.VOLUME_UNBOUND, Code.POD_AFFINITY}
+    if unread or any("storage_class" in one or "bound_to" in one for one in details):
         yield from missing_volumes(asked)
 
 
@@ -46,8 +49,23 @@ def missing_volumes(asked: Situation) -> Iterator[Change]:
     if immediate:
         edit = partial(_waiting, classes=immediate)
         found.append(Change.of(ChangeKind.WAIT_FOR_POD, "", edit, classes=immediate))
+    found += _without_absent_pods(asked)
     if found:
         yield Change.together(*found)
+
+
+def _without_absent_pods(asked: Situation) -> Iterator[Change]:
+    """Without the required terms of pod affinity that no pod in the files meets."""
+    unmet = unmet_terms((asked.pod,), asked.snapshot) if asked.snapshot.from_files else ()
+    if unmet:
+        edit = on_pods(asked.keys, lambda pod: _without_terms(pod, unmet_terms((pod,), asked.snapshot)))
+        keys = tuple(dict.fromkeys(term.topology_key for term in unmet))
+        wanted = tuple(dict.fromkeys(map(wanted_pods, unmet)))
+        yield Change.of(ChangeKind.GIVE_PODS, asked.subject, edit, wanted=wanted, keys=keys)
+
+
+def _without_terms(pod: Pod, terms: Collection[PodAffinityTerm]) -> Pod:
+    return replace(pod, pod_affinity=tuple(term for term in pod.pod_affinity if term not in terms))
 
 
 def _tried(asked: Situation) -> str:

@@ -11,6 +11,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.checks.patches import half, lacking, patch
+from autoscaler.manifests.checks.planned import by_place, check_affinity, check_planned
 from autoscaler.manifests.checks.references import check_ray_cluster, check_references
 from autoscaler.manifests.checks.uses import Uses, check_use
 from autoscaler.manifests.classify import NO_INFLUENCE, classify, in_right_case
@@ -30,6 +31,7 @@ from autoscaler.manifests.unfilled.images import warn_of_images
 from autoscaler.manifests.unfilled.variables import grouped
 from autoscaler.manifests.workflows.templates import with_workflow_templates
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.unmet_affinity import unmet_terms
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 from instance_catalog.drivers.custom import CustomDriver
@@ -160,21 +162,21 @@ def load(
     manifests = ManifestSet(runtime_classes=set(_runtime_classes(read)))
     used = _interpret(objects, manifests)
     context = manifests.contexts[0] if manifests.contexts else PlanContext()
-    decided = context.profile_over(profile)
-    complete(manifests, decided, drivers := tuple(drivers))
+    complete(manifests, decided := context.profile_over(profile), drivers := tuple(drivers))
     # Where something could not be read, it may be what a name leads to.
     named = used if all(problem.severity is not Severity.ERROR for problem in problems) else set()
     documents = [found.document for found in objects]
     problems += (*warn_of_betas(documents), *warn_of_images(documents))
+    snapshot, uses = assemble(manifests, decided), Uses(manifests, decided, read, drivers, planned)
     for found in objects:
         _check_rules(found, objects, decided)
-    _check_names([one for one in objects if one.key in named], Uses(manifests, decided, read, drivers, planned))
+    _check_names([one for one in objects if one.key in named], uses, snapshot)
     problems += (one.document.located(problem, strict=strict) for one in objects for problem in one.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         problems.append(replace(_NOTHING, file=", ".join(paths)))
     ordered = _in_order(problems, documents)
     return Loaded(
-        snapshot=assemble(manifests, decided),
+        snapshot=snapshot,
         problems=tuple(_alike(ordered)) if planned else ordered,
         context=context,
         documents=tuple(documents),
@@ -310,9 +312,13 @@ def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
     return owner.api_version.rpartition("/")[0], owner.kind, metadata.namespace, owner.name
 
 
-def _check_names(objects: Iterable[_Object], uses: Uses) -> None:
+def _check_names(objects: Iterable[_Object], uses: Uses, snapshot: Snapshot) -> None:
+    waiting = by_place(snapshot.pods)
+    unmet = frozenset(unmet_terms((pod for pods in waiting.values() for pod in pods), snapshot))
     for found in objects:
         check_references(found.document, uses.manifests, found.problems)
+        check_planned(found.document, waiting, uses.manifests, snapshot.claims, found.problems)
+        check_affinity(found.document, waiting, unmet, found.problems)
         check_use(found.document, uses, found.problems)
 
 

@@ -19,6 +19,25 @@ class LabelSelector:
         """True if all requirements hold."""
         return all(requirement_matches(r, labels) for r in self.requirements)
 
+    def __str__(self) -> str:
+        """As kubectl takes it after -l: "app=a,tier in (b,c),!old"; "" selects everything."""
+        return ",".join(map(_text, self.requirements))
+
+
+def _text(requirement: Requirement) -> str:
+    key, values = requirement.key, requirement.values
+    match requirement.operator:
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+        case "In" if len(values) == 1:
+            return f"{key}={values[0]}"
+        case "NotIn" if len(values) == 1:
+            return f"{key}!={values[0]}"
+        case operator:
+            return f"{key} {operator.lower()} ({','.join(values)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:

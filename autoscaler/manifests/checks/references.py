@@ -6,6 +6,7 @@ expanded to. What an API server would only find out later, when a pod stays pend
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Container
 from typing import Final
@@ -34,6 +35,8 @@ _WITH_VOLUME: Final = (
 _SLICES: Final = (
     f"; unless its driver is predicted, give also a Node that runs it, with its ResourceSlices ({GET_SLICES})"
 )
+# Words in the names of templates for the channels of a ComputeDomain.
+_OF_DOMAIN: Final = re.compile(r"channel|compute-?domain|imex", re.IGNORECASE)
 _HANDLER: Final = "create it, and see that new nodes get its handler as well, which a plan takes for granted"
 # RuntimeClasses that an operator creates, with the handler: NVIDIA GPU Operator documentation, "Container Runtimes".
 _HANDLERS: Final = {
@@ -157,8 +160,13 @@ def _check_runtime(spec: Fields, manifests: ManifestSet, problems: Problems) -> 
 
 def _check_volume(path: Path, namespace: str, name: str, manifests: ManifestSet, problems: Problems) -> None:
     if name and f"{namespace}/{name}" not in manifests.volume_claims:
-        step = left_by_template(name) or _WITH_VOLUME
-        problems.warn(path, f"there is no PersistentVolumeClaim {name!r} in the files", step)
+        no_volume(path, name, problems)
+
+
+def no_volume(path: Path, name: str, problems: Problems) -> None:
+    """Warn about a PersistentVolumeClaim that is not in the files."""
+    step = left_by_template(name) or _WITH_VOLUME
+    problems.warn(path, f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 
 def _check_generated(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
@@ -183,6 +191,8 @@ def _add(what: str, name: str, prefix: str) -> str:
     where = f" -n {shlex.quote(space)}" if space not in ("", "default") else ""
     command = f"kubectl get {what.lower()} {shlex.quote(name)}{where} -o yaml"
     more = _SLICES if what == "DeviceClass" else ""
+    if what == "ResourceClaimTemplate" and _OF_DOMAIN.search(name):
+        more = "; a ComputeDomain with it in spec.channel.resourceClaimTemplate makes it: that is enough"
     return f"add the {what} to the files (`{command}`), or correct the name{more}"
 
 
@@ -196,8 +206,12 @@ def _alike(written: str, known: str) -> bool:
 
 def _check(fields: Fields, name: str, prefix: str, known: Collection[str], problems: Problems, *, what: str) -> None:
     value = fields.raw(name)
-    if not isinstance(value, str) or not value or f"{prefix}{value}" in known:
-        return
+    if isinstance(value, str) and value and f"{prefix}{value}" not in known:
+        missing((*fields.path, name), value, prefix, known, problems, what=what)
+
+
+def missing(path: Path, value: str, prefix: str, known: Collection[str], problems: Problems, *, what: str) -> None:
+    """Report a name that nothing in the files has, with what it may mean; `prefix` begins with its namespace."""
     here = [key.removeprefix(prefix) for key in known if key.startswith(prefix)]
     step = did_you_mean(value, [one for one in here if _alike(value, one)] if what == "DeviceClass" else here)
     elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
@@ -208,9 +222,7 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
     left = left_by_template(value)
     if what == "DeviceClass" and not (left or step):
         # Nothing shows that the name is wrong: the plan tells what else stands in the way.
-        problems.warn(
-            (*fields.path, name), f"there is no DeviceClass {value!r} in the files", _add(what, value, prefix)
-        )
+        problems.warn(path, f"there is no DeviceClass {value!r} in the files", _add(what, value, prefix))
         return
     step = left or step or _add(what, value, prefix)
-    problems.error((*fields.path, name), f"there is no {what} {value!r}", step)
+    problems.error(path, f"there is no {what} {value!r}", step)

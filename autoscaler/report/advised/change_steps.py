@@ -30,6 +30,10 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
         "use a StorageClass with volumeBindingMode: WaitForFirstConsumer instead of {classes} (one that exists cannot "
         "be changed), or give the bound claim with its PersistentVolume (`kubectl get pvc,pv -o yaml`)"
     ),
+    ChangeKind.GIVE_PODS: (
+        "give the {wanted} with -f, which required pod affinity over {keys} wants and no file has, or drop that term "
+        "(tried without it)"
+    ),
     ChangeKind.DROP_ANNOTATION: "remove the annotation {annotation}, so that a node is planned for the pod itself",
     ChangeKind.RAISE_LIMIT: "raise {limited} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",

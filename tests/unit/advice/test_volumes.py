@@ -10,6 +10,8 @@ import yaml
 from autoscaler.advice.advise import advise
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.storage import parse_storage_class
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import PodAffinityTerm
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
 from autoscaler.planning.planner import plan_for
@@ -17,6 +19,7 @@ from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.reasons import text_of
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, claim, gpus, pod, shipped, snapshot
@@ -163,3 +166,18 @@ def test_a_volume_behind_two_conditions_is_found_with_both() -> None:
     (line,) = advice(given)
     assert line.startswith("pod default/p: create PersistentVolumeClaim default/models (")
     assert all(f"drop the node affinity on {term.key}" in line for term in terms)
+
+
+@pytest.mark.parametrize("volumes", [(), ("models",)])
+def test_pods_that_affinity_wants_and_the_files_lack_are_part_of_the_change(volumes: tuple[str, ...]) -> None:
+    term = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("server",)),)), labels.HOSTNAME, ("default",))
+    waiting = pod("p", "c", pod_affinity=(term,), volumes=volumes)
+    given = replace(snapshot([waiting], [claim("c", gpus())]), from_files=True)
+    (line,) = advice(given)
+    assert line.endswith(
+        "give the pod with app=server in namespace default with -f, which required pod affinity over "
+        f"kubernetes.io/hostname wants and no file has, or drop that term (tried without it) {BOUGHT}"
+    )
+    assert ("create PersistentVolumeClaim default/models" in line) is bool(volumes)
+    there = pod("other", labels=FrozenMap({"app": "server"}), node_name="elsewhere", phase="Running")
+    assert "give the pod" not in "".join(advice(replace(given, pods=(waiting, there))))
