@@ -15,7 +15,7 @@ from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, StorageClass
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
-from autoscaler.scheduling.pv_controller import with_bound_claims
+from autoscaler.scheduling.pv_controller import with_bound_claims, with_made_volumes
 from autoscaler.scheduling.volumes import KnownVolumes, Volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver
@@ -56,8 +56,8 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
         manifests.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(manifests, named.gang.key if named.gang else "")
     add_storage_classes(manifests)
-    volumes = KnownVolumes(manifests.volumes)
-    bound = with_bound_claims(Volumes(volumes, manifests.volume_claims, manifests.storage_classes))
+    given = Volumes(KnownVolumes(manifests.volumes), manifests.volume_claims, manifests.storage_classes)
+    bound = with_made_volumes(with_bound_claims(given))
     manifests.volumes |= bound.bound_volumes
     manifests.volume_claims |= bound.bound_claims
 

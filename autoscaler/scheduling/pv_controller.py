@@ -15,6 +15,7 @@ from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume,
 from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.clouds import cloud_facts
 
 _NO_CLASS: Final = ""
 
@@ -102,3 +103,31 @@ def with_bound_claims(volumes: Volumes) -> Volumes:
     claims = {key: replace(volumes.claims[key], volume=volume.name) for key, volume in pairs.items()}
     taken = {volume.name: replace(volume, claim=key) for key, volume in pairs.items()}
     return replace(volumes, bound_volumes=taken, bound_claims=claims)
+
+
+def with_made_volumes(volumes: Volumes) -> Volumes:
+    """The volumes once the drivers whose new volumes select no nodes have made those of claims that wait for no pod.
+
+    A class with allowedTopologies may give them a place, so its claims stay as they are.
+    """
+    unplaced = {driver for facts in cloud_facts().values() for driver in facts.unplaced_drivers}
+    made: dict[str, PersistentVolume] = {}
+    for key, claim in volumes.claims.items():
+        found = volumes.class_of(claim)
+        waits = claim.volume is None and not claim.lost and not claim.deleting and key not in volumes.bound_claims
+        if not waits or found is None or found.binding_mode in (DELAYED, UNKNOWN_BINDING):
+            continue
+        can_make = found.provisioner in unplaced and found.topologies is None
+        if can_make and next(volumes.suiting(claim, found.name), None) is None:
+            name = f"new {key}"
+            made[key] = PersistentVolume(
+                name, storage_class=found.name, claim=key, driver=found.provisioner, handle=name
+            )
+    return replace(
+        volumes,
+        bound_volumes={**volumes.bound_volumes, **{volume.name: volume for volume in made.values()}},
+        bound_claims={
+            **volumes.bound_claims,
+            **{key: replace(volumes.claims[key], volume=volume.name) for key, volume in made.items()},
+        },
+    )

@@ -59,8 +59,9 @@ class CloudFacts:
 
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
     `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
-    of them mount; no machines elsewhere do. People call its storage by `storage_names`. `zone_label` is the label with
-    the zone by which volumes select nodes. `huge_pages` are by extended resource. `topology_types`: the types whose
+    of them mount; no machines elsewhere do. New volumes of `unplaced_drivers` select no nodes.
+    People call its storage by `storage_names`. `zone_label` is the label with the zone by which volumes select nodes.
+    `huge_pages` are by extended resource. `topology_types`: the types whose
     nodes have labels of their position among the others, by the prefix of these. `root_disk` tells users where to set
     the size of root disks.
     `critical_pods_need_quota`: critical pods outside kube-system start only if a ResourceQuota selects their priority
@@ -89,6 +90,7 @@ class CloudFacts:
     huge_pages: FrozenMap[str, HugePages] = field(default_factory=FrozenMap)
     disk_drivers: tuple[str, ...] = ()
     file_drivers: tuple[str, ...] = ()
+    unplaced_drivers: tuple[str, ...] = ()
     storage_names: re.Pattern[str] = _NOTHING
     zone_label: str = ""
     sidecars: tuple[Sidecar, ...] = ()
@@ -144,6 +146,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         huge_pages=_huge_pages(row.get("huge_pages", {})),
         disk_drivers=tuple(row.get("disk_drivers", ())),
         file_drivers=tuple(row.get("file_drivers", ())),
+        unplaced_drivers=tuple(row.get("unplaced_drivers", ())),
         storage_names=_pattern(row, "storage_names"),
         zone_label=row.get("zone_label", ""),
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),

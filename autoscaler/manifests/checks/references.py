@@ -29,8 +29,8 @@ from instance_catalog.spelling import did_you_mean, nearest
 _LIKE = 0.75
 # What decides where the pod can run: the class of a claim that is not bound, and the volume of one that is.
 _WITH_VOLUME: Final = (
-    "add it with its StorageClass, or bound with its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`): without them "
-    "the pod's zone is not known"
+    "add it with its StorageClass, of volumeBindingMode WaitForFirstConsumer or of a file system such as EFS, or bound "
+    "with its PersistentVolume (`kubectl get pvc,pv,sc -o yaml`): without them the pod's zone is not known"
 )
 _SLICES: Final = (
     f"; unless its driver is predicted, give also a Node that runs it, with its ResourceSlices ({GET_SLICES})"

@@ -20,8 +20,8 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.ADD_VOLUME_CLAIMS: (
-        "create PersistentVolumeClaim {claims} (give it with its StorageClass, or bound with its PersistentVolume: "
-        "`kubectl get pvc,pv,sc -o yaml`; tried with {tried})"
+        "create PersistentVolumeClaim {claims} (give it with its StorageClass of volumeBindingMode "
+        "WaitForFirstConsumer, or bound with its PersistentVolume: `kubectl get pvc,pv,sc -o yaml`; tried with {tried})"
     ),
     ChangeKind.ADD_STORAGE_CLASSES: (
         "give StorageClass {classes} with -f (`kubectl get sc -o yaml`; tried with {tried})"

@@ -107,9 +107,10 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(volumes=("data",)),
-            "pod default/p: create PersistentVolumeClaim default/data (give it with its StorageClass, or bound with "
-            "its PersistentVolume: `kubectl get pvc,pv,sc -o yaml`; tried with a volume that every zone serves: "
-            "the real one decides cloud, zone and so the price) → 1 × s1 (on-demand), 1.00 $/h",
+            "pod default/p: create PersistentVolumeClaim default/data (give it with its StorageClass of "
+            "volumeBindingMode WaitForFirstConsumer, or bound with its PersistentVolume: `kubectl get pvc,pv,sc "
+            "-o yaml`; tried with a volume that every zone serves: the real one decides cloud, zone and so the "
+            "price) → 1 × s1 (on-demand), 1.00 $/h",
             id="volume claim",
         ),
         pytest.param(

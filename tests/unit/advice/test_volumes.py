@@ -77,7 +77,8 @@ def test_a_volume_behind_a_label_that_has_to_be_dropped_is_found_with_it() -> No
     given = snapshot([pod("p", "c", affinity=wanted, volumes=("models",))], [claim("c", gpus())])
     assert advice(given) == [
         "pod default/p: drop the node affinity on gpu.nvidia.com/vram and create PersistentVolumeClaim default/models "
-        "(give it with its StorageClass, or bound with its PersistentVolume: `kubectl get pvc,pv,sc -o yaml`; "
+        "(give it with its StorageClass of volumeBindingMode WaitForFirstConsumer, or bound with its PersistentVolume: "
+        "`kubectl get pvc,pv,sc -o yaml`; "
         f"tried with a volume that every zone serves: the real one decides cloud, zone and so the price) {BOUGHT}"
     ]
 

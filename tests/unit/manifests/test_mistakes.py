@@ -340,8 +340,8 @@ WARNINGS = {
     ),
     "a volume claim that is not there": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
-        "there is no PersistentVolumeClaim 'data' in the files\n  add it with its StorageClass, or bound with its "
-        "PersistentVolume (`kubectl get pvc,pv,sc -o yaml`)",
+        "there is no PersistentVolumeClaim 'data' in the files\n  add it with its StorageClass, of volumeBindingMode "
+        "WaitForFirstConsumer or of a file system such as EFS, or bound with its PersistentVolume (`kubectl get pvc,pv",
     ),
     "a volume claim that nobody has named yet": (
         POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: YOUR-PVC-NAME}}]\n---" + CLAIM,

@@ -184,3 +184,29 @@ def test_a_volume_elsewhere_says_where() -> None:
 def test_a_claim_that_goes_away_says_so() -> None:
     lost = f"{naming('own')}status: {{phase: Lost}}"
     assert "PersistentVolumeClaim default/data is lost: its PersistentVolume is gone" in answer(lost)[2]
+
+
+@pytest.mark.parametrize(
+    ("driver", "more", "verdict"),
+    [
+        ("efs.csi.aws.com", "", "fits"),
+        ("filestore.csi.storage.gke.io", "", "fits"),
+        ("efs.csi.aws.com", "allowedTopologies: [{matchLabelExpressions: [{key: z, values: [a]}]}]\n", "unknown"),
+        ("fsx.csi.aws.com", "", "unknown"),
+        ("ebs.csi.aws.com", "", "unknown"),
+    ],
+)
+def test_file_systems_that_select_no_nodes_may_be_made_before_the_pod(driver: str, more: str, verdict: str) -> None:
+    made = changed(OWN, "example.com", driver).replace("MODE", "Immediate") + more
+    snapshot = loaded(WITH_VOLUME, CLAIM, naming("own"), made).snapshot
+    bound = snapshot.volume_claims["default/data"].volume
+    assert (bound is not None) is (verdict == "fits")
+    if bound is not None:
+        assert snapshot.volumes[bound].driver == driver
+        assert snapshot.volumes[bound].node_affinity is None
+    assert answer(naming("own"), made)[0] == verdict
+
+
+def test_a_claim_that_waits_for_its_pod_gets_no_volume_before() -> None:
+    made = changed(OWN, "example.com", "efs.csi.aws.com").replace("MODE", "WaitForFirstConsumer")
+    assert loaded(naming("own"), made).snapshot.volume_claims["default/data"].volume is None
