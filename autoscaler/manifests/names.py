@@ -48,6 +48,7 @@ def check_names(value: object, kind: str, pods: Iterator[Fields], problems: Prob
         if pod.path:  # of a template
             _check_labels(pod.child("metadata"), "labels", problems)
         _check_labels(pod.child("spec"), "nodeSelector", problems)
+        _warn_of_placeholders(pod.child("spec"), problems)
         _check_pod(pod.child("spec"), problems)
     claim = {"ResourceClaim": fields.child("spec"), "ResourceClaimTemplate": fields.child("spec").child("spec")}
     if kind in claim:
@@ -81,6 +82,28 @@ def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
                 f"write at most {_LONGEST[_LABEL]} letters, digits, '-', '_' and '.', a letter or digit at both ends"
             )
             problems.error((*holder.path, field, str(key)), f"the API server refuses the label value {value!r}", step)
+
+
+def _warn_of_placeholders(spec: Fields, problems: Problems) -> None:
+    """Values by which the pod selects nodes: the API server takes them, and no node has what nobody has filled in."""
+    for path, value in _selecting(spec):
+        if left_by_template(value) == PLACEHOLDER and _VALUE.fullmatch(value):
+            problems.warn(path, f"no node has a label or taint {value!r}", PLACEHOLDER)
+
+
+def _selecting(spec: Fields) -> Iterator[tuple[Path, str]]:
+    """Values of node labels and taints, with their places."""
+    selector = spec.child("nodeSelector")
+    for key in selector.names():
+        if isinstance(value := selector.raw(key), str):
+            yield (*selector.path, key), value
+    for toleration in spec.children("tolerations"):
+        yield (*toleration.path, "value"), toleration.text("value")
+    nodes = spec.child("affinity").child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
+    for term in nodes.children("nodeSelectorTerms"):
+        for expression in term.children("matchExpressions"):
+            for number, value in enumerate(expression.texts("values")):
+                yield (*expression.path, "values", number), value
 
 
 def _referred(container: Fields) -> Iterator[Fields]:

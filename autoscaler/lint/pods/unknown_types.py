@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from autoscaler.kube.problem import left_by_template
 from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.images import TYPE_KEYS
 from instance_catalog.spelling import nearest
@@ -55,6 +56,8 @@ def told_type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
             "makes such nodes, a plan does not, and their prices are others",
             step,
         )
+    if left := left_by_template(name):
+        return field, f"selects instance type {name}", left
     near = near_types(name, catalog)
     hint = f"the nearest that it has: {', '.join(near)}; " if near else ""
     like = f"--like {near[0]} --vcpu N --memory SIZE" if near else "--vcpu N --memory SIZE --accelerator KEY --count N"

@@ -61,5 +61,5 @@ def _left(image: str) -> str:
     if step == PLACEHOLDER and "<" not in image and not _UPPER.search("/".join(path)):
         step = ""
     words = (word for part in (host, *parts) for word in part.split("."))
-    nobody = any(_OF_NOBODY.fullmatch(word) or _REPLACE.fullmatch(word) for word in words)
+    nobody = any(_OF_NOBODY.fullmatch(word.lower()) or _REPLACE.fullmatch(word) for word in words)
     return step or (PLACEHOLDER if nobody else "")

@@ -15,6 +15,7 @@ VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _PLACEHOLDER: Final = re.compile(r"<[A-Za-z][\w.-]*>")
 # In a longer text, such as a script, <word> may mean something else.
 _YOURS: Final = re.compile(r"<(?:your|insert|enter|replace)[-_ ][\w .-]*>", re.IGNORECASE)
+_FIRST_WORD: Final = re.compile(r"(?:your|insert|enter|replace|change|fill)[-_]", re.IGNORECASE)
 _NAME: Final = re.compile(r"([A-Z][A-Z0-9]*_)[A-Z0-9_]+")
 
 Find = Callable[[Path, str], Iterable[str]]
@@ -23,6 +24,18 @@ Find = Callable[[Path, str], Iterable[str]]
 def placeholders(path: Path, text: str) -> list[str]:
     """Placeholders such as <name> in a value."""
     return (_YOURS if re.search(r"\s", text) else _PLACEHOLDER).findall(text)
+
+
+def placeholders_like(known: Iterable[str]) -> Find:
+    """A function for the same and for values with the first word of a `known` one: REPLACE_WITH_PATH of
+    REPLACE_WITH_NAME, your-bucket of your-pvc."""
+    words = {found[0].lower() for name in known if (found := _FIRST_WORD.match(name))}
+
+    def find(path: Path, text: str) -> list[str]:
+        first = None if re.search(r"\s", text) else _FIRST_WORD.match(text)
+        return [text] if first and first[0].lower() in words else placeholders(path, text)
+
+    return find
 
 
 def names_like(known: Iterable[str]) -> Find:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED
@@ -13,7 +13,7 @@ from autoscaler.manifests.unfilled.places import (
     VARIABLE,
     Find,
     names_like,
-    placeholders,
+    placeholders_like,
     places,
     variables,
 )
@@ -24,6 +24,7 @@ from instance_catalog.diagnostic import Diagnostic, Severity
 _SHOWN: Final = 8
 _CLOSED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")  # a message may cut off a name without braces
 _VALUE: Final = re.compile(r"^[\s-]*(?:[\w./-]+:(?=\s))?")  # what stands before it on a line
+_IMAGE: Final = ("image",)  # a warning about images names all of the file
 _QUOTED: Final = re.compile(r"'[^']+'")
 
 
@@ -97,25 +98,26 @@ def _for_all(
         step += f"; {PLACEHOLDER}" if any(PLACEHOLDER in one.next_step for one in members) else ""
     others = [one for one in members if one is not lead]
     in_file = [one for one in documents if one.file == group.file]
-    by_tool = group.kind.startswith(LOOKS_LIKE) or lead.severity is not Severity.ERROR
-    further = [] if by_tool else _further(lead, others, group, in_file)
-    more = f"; {_others(others, lead, group, further)}" if others or further else ""
+    warns = lead.severity is not Severity.ERROR
+    alone = group.kind.startswith(LOOKS_LIKE) or (warns and (group.kind != "placeholder" or lead.path[-1:] == _IMAGE))
+    told = _told(members, group, in_file)
+    lines = {one.line for one in members}
+    further = [] if alone else [(line, text) for line, text in told if line not in lines]
+    more = f"; {_others(others, lead, group, further, dict(told))}" if others or further else ""
     return replace(lead, message=lead.message + more, next_step=step)
 
 
-def _further(
-    lead: Diagnostic, others: Sequence[Diagnostic], group: _Group, documents: Sequence[Document]
-) -> list[tuple[int, str]]:
-    """The places that no problem is about: what programs read, and equal images of other pods."""
-    known = [text[1:-1] for one in (lead, *others) for text in _QUOTED.findall(one.message)]
+def _told(members: Sequence[Diagnostic], group: _Group, documents: Sequence[Document]) -> list[tuple[int, str]]:
+    """Line and text of everything to fill in, also where no problem is: what programs read, and equal images of other
+    pods."""
+    known = [text[1:-1] for one in members for text in _QUOTED.findall(one.message)]
     if group.kind == "placeholder":
-        find: Find = placeholders
+        find: Find = placeholders_like(known)
     elif group.kind == "name":
         find = names_like(known)
     else:
         find = variables(list(dict.fromkeys(name for one in documents for name in variables_of(one.value))))
-    lines = {one.line for one in (lead, *others)}
-    return [(line, text) for line, text in places(documents, find) if line not in lines]
+    return places(documents, find)
 
 
 def _known(members: Sequence[Diagnostic], names: Sequence[str]) -> list[str]:
@@ -127,7 +129,13 @@ def _known(members: Sequence[Diagnostic], names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found or [name for one in members for name in _CLOSED.findall(one.message)]))
 
 
-def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group, further: Sequence[tuple[int, str]]) -> str:
+def _others(
+    others: Sequence[Diagnostic],
+    lead: Diagnostic,
+    group: _Group,
+    further: Sequence[tuple[int, str]],
+    texts: Mapping[int, str],
+) -> str:
     """The other places: their lines, and their values where these have to be written one by one."""
     count = len(others) + len(further)
     has = "place has" if count == 1 else "places have"
@@ -135,7 +143,7 @@ def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group, furth
     if files - {lead.file}:
         return f"{len(others)} more {has} to be filled in, in {len(files)} file{'s' * (len(files) != 1)}"
     values = group.kind in ("placeholder", "name")
-    by_line = [(one.line, _place(one) if values else str(one.line)) for one in others]
+    by_line = [(one.line, _place(one, texts) if values else str(one.line)) for one in others]
     by_line += [(line, f"'{text}' in line {line}" if values else str(line)) for line, text in further]
     shown = list(dict.fromkeys(text for _, text in sorted(by_line, key=lambda place: place[0])))
     more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
@@ -143,9 +151,10 @@ def _others(others: Sequence[Diagnostic], lead: Diagnostic, group: _Group, furth
     return f"{count} more {has} to be filled in: {lines}{', '.join(shown[:_SHOWN])}{more}"
 
 
-def _place(one: Diagnostic) -> str:
-    value = _QUOTED.search(one.message)
-    return f"{value[0]} in line {one.line}" if value else f"line {one.line}"
+def _place(one: Diagnostic, texts: Mapping[int, str]) -> str:
+    quoted = _QUOTED.search(one.message)
+    value = quoted[0] if quoted else f"'{texts[one.line]}'" if one.line in texts else ""
+    return f"{value} in line {one.line}" if value else f"line {one.line}"
 
 
 def _names(documents: Iterable[Document]) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.kube.problem import left_by_template
 from autoscaler.lint.pods.unknown_types import near_types, of_family, told_type
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -52,6 +53,12 @@ def test_the_nearest_types(name: str, near: list[str]) -> None:
 )
 def test_the_command_that_adds_it(name: str, step: str) -> None:
     assert told_type(name, SHIPPED)[2] == step
+
+
+@pytest.mark.parametrize("name", ["REPLACE_WITH_INSTANCE_TYPE", "your-type", "$TYPE"])
+def test_no_step_has_a_placeholder_for_a_type(name: str) -> None:
+    assert told_type(name, SHIPPED)[1:] == (f"selects instance type {name}", left_by_template(name))
+    assert left_by_template(name)
 
 
 def test_the_nearest_type_of_the_family_is_tried() -> None:

@@ -19,6 +19,7 @@ VARIABLES = (
     "TODO",
     "REPLACE_ME",
     "your-registry/app:1",
+    "YOUR_REGISTRY.example.com/app:1",
     "your-registry.example.com/app:1",
     "r.example/your-project/app:1",
     "r.example/replace-me:1",

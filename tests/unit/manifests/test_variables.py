@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube.problem import UNREPLACED
+from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED
 from autoscaler.manifests.classify import NO_INFLUENCE
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.manifests.unfilled.templates import rendering, substituting
@@ -232,3 +232,42 @@ def test_every_place_is_counted(account: str, model: str, text: str, bucket: str
     (found,) = loaded(given).errors
     assert found.message.endswith(f"; {told}")
     assert ("ksa= bucket= envsubst" in found.next_step) is (account == "${ksa}")
+
+
+FILLED_IN = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  serviceAccountName: ACCOUNT
+  nodeSelector:
+    node.kubernetes.io/instance-type: REPLACE_WITH_TYPE
+  tolerations:
+  - {key: a, value: REPLACE_WITH_TAINT}
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+    {matchExpressions: [{key: b, operator: In, values: [REPLACE_WITH_LABEL]}]}]}}}
+  containers:
+  - name: c
+    image: REPLACE_WITH_IMAGE
+    env:
+    - {name: PATH_OF_MODEL, value: REPLACE_WITH_PATH}
+    - {name: TEXT, value: replace with care}
+    - {name: KEY, value: dummy}
+"""
+
+
+def test_one_placeholder_tells_every_value_of_its_style_with_its_line() -> None:
+    (problem,) = loaded(FILLED_IN.replace("ACCOUNT", "REPLACE_WITH_ACCOUNT")).problems
+    assert problem.severity is Severity.ERROR
+    assert problem.message.endswith(
+        "'REPLACE_WITH_ACCOUNT'; 5 more places have to be filled in: 'REPLACE_WITH_TYPE' in line 8, "
+        "'REPLACE_WITH_TAINT' in line 10, 'REPLACE_WITH_LABEL' in line 12, 'REPLACE_WITH_IMAGE' in line 15, "
+        "'REPLACE_WITH_PATH' in line 17"
+    )
+
+
+def test_placeholders_that_the_api_server_takes_are_a_warning() -> None:
+    (problem,) = loaded(FILLED_IN.replace("ACCOUNT", "default")).problems
+    assert problem.severity is Severity.WARNING
+    assert problem.message.startswith("no node has a label or taint 'REPLACE_WITH_TYPE'; 4 more places have to be")
+    assert problem.next_step == PLACEHOLDER
