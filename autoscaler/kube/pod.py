@@ -44,8 +44,6 @@ _IGNORED = (
     "os",
     "readinessGates",
     "restartPolicy",
-    # A RuntimeClass may add a node selector and overhead; manifests/ warns if one of the files does.
-    "runtimeClassName",
     "securityContext",
     "serviceAccount",
     "serviceAccountName",
@@ -187,6 +185,8 @@ def _parse(
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
         host_network=host_network,
         scheduler_name=spec.text("schedulerName") or "default-scheduler",
+        # It may add a node selector and overhead; manifests/ warns if one of the files does.
+        runtime_class=spec.text("runtimeClassName"),
         scheduling_gates=tuple(entry.required("name") for entry in spec.children("schedulingGates")),
         priority=priority,
         gang=_gang(spec, metadata, pod_group),

@@ -181,6 +181,7 @@ class Pod(Namespaced):
     node_features: tuple[str, ...] = ()  # features that its node must declare (KEP-5328)
     host_network: bool = False
     scheduler_name: str = "default-scheduler"
+    runtime_class: str = ""
     scheduling_gates: tuple[str, ...] = ()
     priority: int = 0
     gang: GangRef | None = None

@@ -196,6 +196,11 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "launches one",
         "asks KAI Scheduler for a part of a GPU by annotation {part}, which is not a resource: nothing is bought for "
         "it",
+        "requests no device that kube-scheduler counts, and asks another system for one by {handed}: no machine of the "
+        "catalog has its kind of device ({kind}), so nothing is bought for it; leave it to existing nodes",
+        "requests no device that kube-scheduler counts, and asks another system for one by {handed}: no node of a plan "
+        "hands it out, so nothing is bought for it; leave it to existing nodes that do, or request whole devices, such "
+        "as nvidia.com/gpu, to plan for it",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
         "claims and requests no device, so nothing is bought for it: any node that it selects runs it",
     ),

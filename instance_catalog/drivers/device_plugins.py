@@ -66,6 +66,17 @@ def retired(name: str) -> RetiredResources | None:
     return next((one for one in retired_resources() if name.startswith((*one.resources, *one.annotations))), None)
 
 
+@dataclass(frozen=True, slots=True)
+class HandingOut:
+    """Schedulers, RuntimeClasses and beginnings of labels and annotations of systems that hand out devices beside
+    kube-scheduler. `absent` are kinds of devices that no cloud of the catalog has, by words that mean them."""
+
+    schedulers: frozenset[str]
+    runtime_classes: frozenset[str]
+    keys: tuple[str, ...]
+    absent: FrozenMap[str, str]
+
+
 @cache
 def device_plugins() -> tuple[DevicePlugin, ...]:
     """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
@@ -112,6 +123,14 @@ def other_device(resource: str) -> str:
     for all others."""
     known = contents("drivers")["device_plugins"]["other_devices"]
     return next((str(what) for start, what in known.items() if resource.startswith(start)), "")
+
+
+@cache
+def handing_out() -> HandingOut:
+    """What shows that another system hands out devices to a pod that requests none."""
+    found = contents("drivers")["device_plugins"]["handing_out"]
+    schedulers, classes = frozenset(found["schedulers"]), frozenset(found["runtime_classes"])
+    return HandingOut(schedulers, classes, tuple(found["keys"]), FrozenMap(found["absent"]))
 
 
 def network_card(resource: str) -> bool:

@@ -35,6 +35,7 @@ def test_files_stay_readable() -> None:
 LONG_FUNCTIONS = {
     "autoscaler/dra/allocation/search.py:_exact_count": "the innermost loop of the search: a call costs time",
     "autoscaler/kube/pod.py:_parse": "a table: one line for each field of a pod",
+    "instance_catalog/types/clouds.py:_facts": "a table: one line for each field of a cloud",
     "autoscaler/planning/planner.py:_planned": "the stages of a plan in their order",
 }
 # A docstring is no step: those of commands are their help.

@@ -15,6 +15,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.handed_out import handed_out
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
 from instance_catalog.frozen_map import EMPTY
@@ -152,8 +153,10 @@ def _scope_refusal(
             named["shares"] = shared
         if ended := next((found for found in map(retired, plugins) if found), None):
             named |= {"ended": ended.ended, "now": ended.now, "resources": tuple(filter(retired, plugins))}
-        if not plugins and _on_any_node(pod):
+        handed = {} if plugins else handed_out(pod)
+        if not plugins and not handed and _on_any_node(pod):
             named["node"] = "an ordinary node"
+        named |= handed
         if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
             named = {"part": part}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
