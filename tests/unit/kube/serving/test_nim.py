@@ -109,7 +109,8 @@ def test_claims_are_made_of_dra_resources() -> None:
 def test_claims_of_others_are_named_and_the_domain_of_a_service_has_its_channel() -> None:
     domain = {"parallelism": {"pipeline": 2, "tensor": 4}, "computeDomain": {"create": True}}
     found = loaded(service(draResources=[{"resourceClaimName": "mine"}], multiNode=domain))
-    assert "there is no" not in "".join(messages(found))
+    (missing,) = [message for message in messages(found) if "there is no" in message]
+    assert "spec.draResources[0].resourceClaimName: there is no ResourceClaim 'mine'" in missing
     mine, channel = found.snapshot.pods[0].claims
     assert (mine.claim, channel.template) == ("mine", "n-cd-claimtemplate")
     assert "default/n-cd-claimtemplate" in found.snapshot.claim_templates
