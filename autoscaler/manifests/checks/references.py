@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -21,7 +21,7 @@ from autoscaler.manifests.checks.patches import check_complete
 from autoscaler.manifests.checks.uses import GET_SLICES
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
-from instance_catalog.diagnostic import Path, Severity
+from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers.facts import class_hints
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
@@ -178,22 +178,35 @@ def _check_generated(fields: Fields, namespace: str, manifests: ManifestSet, pro
 
 
 def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> None:
+    """Report the DeviceClasses that are not there; one warning for all that nothing shows to be misspelt."""
+    unknown: dict[str, Diagnostic] = {}
     for request in spec.child("devices").children("requests"):
         for holder in (request, request.child("exactly"), *request.children("firstAvailable")):
-            _check(holder, "deviceClassName", "", manifests.classes, problems, what="DeviceClass")
+            _check(holder, "deviceClassName", "", manifests.classes, found := Problems(), what="DeviceClass")
+            for problem in found:
+                if problem.severity is Severity.WARNING:
+                    unknown.setdefault(holder.text("deviceClassName"), problem)
+                else:
+                    problems.error(problem.path, problem.message, problem.next_step)
+    if unknown:
+        first, names = next(iter(unknown.values())), list(unknown)
+        listed = " and ".join(map(repr, names))
+        message = f"there are no DeviceClasses {listed} in the files" if names[1:] else first.message
+        problems.warn(first.path, message, _add("DeviceClass", names, ""))
 
 
-def _add(what: str, name: str, prefix: str) -> str:
-    """How to get an object that is not in the files; `prefix` begins with its namespace, if it has one."""
+def _add(what: str, names: Sequence[str], prefix: str) -> str:
+    """How to get objects that are not in the files; `prefix` begins with their namespace, if they have one."""
     if " " in what:  # a part of another object
         return f"add the {what} to the files, or correct the name"
     space = prefix.partition("/")[0]
     where = f" -n {shlex.quote(space)}" if space not in ("", "default") else ""
-    command = f"kubectl get {what.lower()} {shlex.quote(name)}{where} -o yaml"
+    command = f"kubectl get {what.lower()} {' '.join(map(shlex.quote, names))}{where} -o yaml"
     more = _SLICES if what == "DeviceClass" else ""
-    if what == "ResourceClaimTemplate" and _OF_DOMAIN.search(name):
+    if what == "ResourceClaimTemplate" and any(map(_OF_DOMAIN.search, names)):
         more = "; a ComputeDomain with it in spec.channel.resourceClaimTemplate makes it: that is enough"
-    return f"add the {what} to the files (`{command}`), or correct the name{more}"
+    it, name = (f"the {what}es", "names") if names[1:] else (f"the {what}", "name")
+    return f"add {it} to the files (`{command}`), or correct the {name}{more}"
 
 
 def _alike(written: str, known: str) -> bool:
@@ -222,7 +235,7 @@ def missing(path: Path, value: str, prefix: str, known: Collection[str], problem
     left = left_by_template(value)
     if what == "DeviceClass" and not (left or step):
         # Nothing shows that the name is wrong: the plan tells what else stands in the way.
-        problems.warn(path, f"there is no DeviceClass {value!r} in the files", _add(what, value, prefix))
+        problems.warn(path, f"there is no DeviceClass {value!r} in the files", _add(what, [value], prefix))
         return
-    step = left or step or _add(what, value, prefix)
+    step = left or step or _add(what, [value], prefix)
     problems.error(path, f"there is no {what} {value!r}", step)
