@@ -70,13 +70,15 @@ _METHODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A pod with a model, the container that names it, and the GPUs of all pods that share the weights."""
+    """A pod with a model, the container that names it, and the GPUs of all pods that share the weights. Each of them
+    holds an equal part, so the smallest `card` of them decides."""
 
     pod: Pod
     container: Container
     card: Accelerator
     gpus: int
     own: int  # of these, its own
+    sharing: tuple[str, ...] = ()  # the pods that have them, by key, where its own do not hold the weights alone
 
     @property
     def weights(self) -> float:
@@ -120,7 +122,7 @@ class TooSmall:
     surely: bool = True
     bits: int = 16
     accelerators: tuple[tuple[str, Decimal | None], ...] = ()
-    every: tuple[str, ...] = ()  # of these pods, by key
+    every: tuple[str, ...] = ()  # of these pods and those that share their weights, by key
 
 
 def too_small(
@@ -129,7 +131,7 @@ def too_small(
     """The `placed` pods whose GPUs surely have no room for the weights of the model that they name, and those of
     model servers that have hardly any beside them."""
     for found in _too_small(placed):
-        holding = {one.pod.key: _holding(one, catalog) for one in found}
+        holding = {key: _holding(one, catalog) for one in found for key in (*one.sharing, one.pod.key)}
         tried = all(holding.values()) and len(snapshot.pods) <= _MOST_PODS
         yield _finding(found, _tried(holding, snapshot, catalog, policy, now) if tried else None, ())
 
@@ -156,7 +158,7 @@ def selecting(small: TooSmall, accelerators: Sequence[str]) -> Change:
     label = f"{ACCELERATOR}: {' or '.join(accelerators)}"
     return Change.of(
         ChangeKind.SELECT_HOLDING,
-        f"pod {small.pod}{f' and {small.pods - 1} alike' if small.pods > 1 else ''}",
+        f"pod {small.pod}{f' and {len(small.every) - 1} more' if len(small.every) > 1 else ''}",
         edit,
         label=label,
         **facts,
@@ -197,7 +199,7 @@ def _finding(
         surely=not first.holds(first.card),
         bits=first.container.model_bits,
         accelerators=accelerators,
-        every=tuple(one.pod.key for one in found),
+        every=tuple(dict.fromkeys(key for one in found for key in (one.pod.key, *one.sharing))),
     )
 
 
@@ -263,13 +265,28 @@ def placed_models(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[
         for key in node.pods:
             if key in pods and (number := devices.get(key, 0) or _requested(pods[key])):
                 got[key] = card, number
-    groups = Counter[object]()
+    groups: dict[object, Counter[str]] = {}
     for key, (_, number) in got.items():
-        groups[_sharing(pods[key])] += number
+        groups.setdefault(_sharing(pods[key]), Counter())[key] = number
     for key, (card, number) in got.items():
         container = _of_model(pods[key]) or _quantized(pods[key])
         if container is not None:
-            yield Placed(pods[key], container, card, groups[_sharing(pods[key])], number)
+            group = groups[_sharing(pods[key])]
+            yield _among(Placed(pods[key], container, card, group.total(), number), group, got, pods)
+
+
+def _among(
+    placed: Placed, group: Mapping[str, int], got: Mapping[str, tuple[Accelerator, int]], pods: Mapping[str, Pod]
+) -> Placed:
+    """The pod with those that share its weights, if its own GPUs do not hold them: those that name no other model."""
+    alone = replace(placed, gpus=placed.own).holds(placed.card) and not placed.container.model_spread
+    if placed.gpus == placed.own or alone:
+        return placed
+    named = {key: _of_model(pods[key]) for key in group}
+    size = placed.container.model_billions
+    sharing = tuple(key for key, other in named.items() if other is None or other.model_billions == size)
+    cards = (placed.card, *(got[key][0] for key in sharing))
+    return replace(placed, card=min(cards, key=_memory), sharing=sharing)
 
 
 def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:

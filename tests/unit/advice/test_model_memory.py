@@ -14,7 +14,7 @@ from autoscaler.model.pod import Container, GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.advised.model_texts import small_text
+from autoscaler.report.changes.model_texts import model_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -68,7 +68,7 @@ def test_a_model_whose_four_bits_are_too_much() -> None:
     found = told(given(replace(asking, containers=(replace(container, model_bits=4),))))
     assert found is not None
     assert (round(found.weights), found.bits) == (56, 4)
-    text = small_text(found)
+    text = "; ".join(model_text(found))
     assert "about 56Gi in 4 bits" in text
     assert "quantised" not in text
     assert isinstance(found.instead, Holding)
@@ -152,6 +152,20 @@ def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
     found = told(replace(given(*group), gangs=gang("g", 2)))
     assert found is not None
     assert (found.gpus, found.surely) == ("2 × T4 of its group", True)
+
+
+def test_a_worker_without_the_name_of_the_model_needs_the_gpus_of_its_leader() -> None:
+    """Each GPU holds an equal part: one that is large helps nothing beside one that is small."""
+    leader, worker = (replace(serving(32, name), gang=GangRef("default", "g")) for name in ("a", "b"))
+    worker = replace(worker, containers=tuple(replace(one, model_billions=None) for one in worker.containers))
+    parted = tuple(replace(one, model_spread=True) for one in leader.containers)
+    large = replace(leader, containers=parted, node_selector=FrozenMap({labels.ACCELERATOR: "nvidia-h100-80gb"}))
+    small = replace(worker, node_selector=FrozenMap({labels.ACCELERATOR: "nvidia-t4"}))
+    for pods, launched in (((leader, worker), ["p5.48xlarge"]), ((large, small), None)):
+        found = told(replace(given(*pods), gangs=gang("g", 2)))
+        assert found is not None
+        assert (found.pod, found.gpus, found.every) == ("default/a", "2 × T4 of its group", ("default/a", "default/b"))
+        assert (found.instead and [name for name, _ in found.instead.launches]) == launched
 
 
 @pytest.mark.parametrize(
