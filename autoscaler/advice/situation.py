@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.plan import Considered, LeftOut, Plan
-from autoscaler.model.pod import Pod
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.plan import Considered, LeftOut, Plan, Target
+from autoscaler.model.pod import Pod, PodAffinityTerm, WhenUnsatisfiable
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -105,6 +106,14 @@ class Situation:
         return formed or Code.VOLUME_IN_USE in self.codes or bool(wants_simulated_node(self.pod, self.snapshot))
 
     @cached_property
+    def beside_others(self) -> bool:
+        """True if the domain of another pod, which gets a new node, decides where these may run: left out of a plan, it
+        would attract and repel nothing. Two pods on different nodes never share a host."""
+        new = {placement.pod for placement in self.plan.placements if placement.target is Target.NEW}
+        others = [pod for pod in self.snapshot.pods if pod.key in new]
+        return any(_is_related(pod, other) for pod in self.pods for other in others)
+
+    @cached_property
     def gang_keys(self) -> tuple[str, ...]:
         """The node labels that all pods of the pod's gang must share."""
         gang = None if self.pod.gang is None else self.snapshot.gangs.get(self.pod.gang.key)
@@ -192,6 +201,22 @@ def _alike(claim: ResourceClaim, pods: Iterable[Pod], snapshot: Snapshot) -> Ite
             found = snapshot.claims.get(key)
             if found is not None and found.allocation is None and found.spec_key() == wanted:
                 yield key
+
+
+def _is_related(pod: Pod, other: Pod) -> bool:
+    """True if the pod needs the other in its domain, or one of them must not have the other there."""
+    hard = (one for one in pod.topology_spread if one.when_unsatisfiable is WhenUnsatisfiable.DO_NOT_SCHEDULE)
+    wanted = [term.selector for term in (*pod.pod_affinity, *_of_domains(pod))] + [one.selector for one in hard]
+    repelling = [term.selector for term in _of_domains(other)]
+    return any(_selects(one, other) for one in wanted) or any(_selects(one, pod) for one in repelling)
+
+
+def _of_domains(pod: Pod) -> list[PodAffinityTerm]:
+    return [term for term in pod.pod_anti_affinity if term.topology_key != labels.HOSTNAME]
+
+
+def _selects(selector: LabelSelector | None, pod: Pod) -> bool:
+    return selector is not None and selector.matches(pod.labels)
 
 
 def worth_serving(entry: LeftOut) -> bool:

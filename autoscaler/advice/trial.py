@@ -117,8 +117,11 @@ class Replanner:
         return len(self.asked.plan.placements) + len(self.asked.plan.left_out) <= _SMALL
 
     def tries(self, change: Change) -> bool:
-        """True if the change can be tried: what may cost others their places needs the whole plan."""
-        return self.small or not change.concerns_others
+        """True if the change can be tried: what concerns others needs the whole plan."""
+        return self.small or not self._concerns_others(change)
+
+    def _concerns_others(self, change: Change) -> bool:
+        return change.concerns_others or self.asked.beside_others
 
     def creates_pool(self, change: Change) -> bool:
         """True if the change has somebody create a CapacityPool that does not say which drivers its nodes run."""
@@ -133,7 +136,7 @@ class Replanner:
         """
         snapshot = change.edit(self.asked.snapshot)
         snapshot = as_assumed(snapshot) if assuming else replace(snapshot, pools=tuple(map(as_created, snapshot.pools)))
-        if not change.concerns_others:
+        if not self._concerns_others(change):
             snapshot = _others_settled(self.asked, snapshot)
         seen = _EVERYTHING if thorough else 0
         where = change.where(self.policy.where)
