@@ -79,12 +79,12 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
-from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
 from instance_catalog.types.instance_type import Accelerator
 
+_BESIDE_VOLUMES = 8  # plans for changes beside volume claims
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
     {
@@ -98,7 +98,6 @@ _PREPARING = frozenset(
 )
 # Before these no node was tried.
 _OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS, ChangeKind.DESCRIBE_DRIVER})
-_COMPLETING = frozenset({ChangeKind.SELECT_HOLDING, ChangeKind.TOLERATE_CLOUD})  # follow from a result
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
 _HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION})  # … which is what reasons say of machines that fit …
@@ -133,8 +132,12 @@ def advise(
 ) -> tuple[Advice, ...]:
     """Up to `most` changes, smallest first. Each was planned again, and places the pod and those left out like it."""
     asked = Situation.of(pod, snapshot, catalog, plan, policy.where)
-    budget = budget or Budget()
-    if asked is None or most < 1 or asked.of_others or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
+    return () if asked is None or most < 1 else advise_for(asked, policy, now, most=most, budget=budget or Budget())
+
+
+def advise_for(asked: Situation, policy: Policy, now: datetime, *, most: int, budget: Budget) -> tuple[Advice, ...]:
+    """The same for pods that share one fate."""
+    if asked.of_others or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
         return ()
     trials = Replanner(asked, policy, now)
     if assumed := assumed_claims(asked):
@@ -159,7 +162,20 @@ def advise(
             break
     left = [change for change in tried if change not in pursued]
     found = found or list(_onward(left, trials, budget) or _several(tried, trials, budget))
-    return tuple(_complete(one, trials, budget) for one in found)
+    found = found or list(_with_volumes(trials))
+    return tuple(complete(one, trials, budget) for one in found)
+
+
+def _with_volumes(trials: Replanner) -> Iterator[Advice]:
+    """The changes beside the volume claims that files lack. These say nothing about machines, so they take nothing from
+    the number of changes that are tried together."""
+    budget = Budget(_BESIDE_VOLUMES)
+    volumes = tuple(missing_volumes(trials.asked))
+    after = trials.after(volumes[0]) if volumes and budget.take() else None
+    for one in advise_for(after.asked, after.policy, after.now, most=1, budget=budget) if after else ():
+        change = Change.together(*volumes, one.change)
+        if (result := trials.tried(change)) is not None:
+            yield Advice(change, result)
 
 
 def _described(found: Advice, asked: Situation) -> Advice:
@@ -167,31 +183,10 @@ def _described(found: Advice, asked: Situation) -> Advice:
     return replace(found, change=listing_described(complete, found.result.drivers, asked))
 
 
-def _complete(found: Advice, trials: Replanner, budget: Budget) -> Advice:
+def complete(found: Advice, trials: Replanner, budget: Budget) -> Advice:
+    """The advice with what follows from its result: other GPUs, and what the pool or the pods then need."""
     best = refined(found, trials, budget)
     return replace(best, change=where_tried(best.change, best.result.taints, trials.asked))
-
-
-def like_before(earlier: Change, trials: Replanner, budget: Budget) -> Advice | None:
-    """The change that places pods of another workload, made for these, which may select another value; None if they
-    have no such change, or it does not place them."""
-    own: dict[tuple[object, ...], Change] = {}
-    for change in chain.from_iterable(search(trials.asked) for search in (*_ALLOWING, *_REWORDING, *_GIVING_UP)):
-        for part in change.parts or (change,):
-            own.setdefault(_shape(part), part)
-    wanted = [_shape(part) for part in earlier.parts or (earlier,) if part.kind not in _COMPLETING]
-    if trials.asked.of_others or not wanted or not own.keys() >= {*wanted}:
-        return None
-    change = Change.together(*(own[shape] for shape in wanted))
-    result = trials.tried(change) if trials.tries(change) and budget.take() else None
-    return None if result is None else _complete(Advice(change, result), trials, budget)
-
-
-def _shape(part: Change) -> tuple[object, ...]:
-    """The common part of changes of pods that differ in a value."""
-    kind, _, name = part.subject.partition(" ")
-    detail = {key: value for key, value in part.detail.items() if key not in ("value", "was")}
-    return part.kind, kind, name if kind in ("pool", "NodePool") else "", FrozenMap(detail)
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:
@@ -325,6 +320,11 @@ def _answered(change: Change, found: Change) -> bool:
         return True
     same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
     return same and change.detail["condition"] == found.detail["condition"]
+
+
+def single_changes(asked: Situation) -> Iterator[Change]:
+    """The changes that may help and need no plan to be found, smallest first."""
+    return chain.from_iterable(search(asked) for search in (*_ALLOWING, *_REWORDING, *_GIVING_UP))
 
 
 def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:

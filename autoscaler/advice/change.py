@@ -65,7 +65,7 @@ class ChangeKind(Enum):
     ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
     LIST_GROUP = "ListGroup"  # labels: that a cloud gives the nodes of a group by its name; group, field: of a template
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
-    ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity
+    ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity; domains: how often
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
     DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values

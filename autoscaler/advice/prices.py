@@ -7,6 +7,7 @@ accelerator.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,12 +18,13 @@ from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import ConsideredOutcome
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes.labels import REGION, ZONE
+from instance_catalog.kubernetes.labels import NVIDIA_GPU_CLIQUE, REGION, ZONE
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
@@ -103,16 +105,34 @@ def capacity_blocks(asked: Situation) -> Iterator[Change]:
     if blocks and len(entries) == len(fitting):
         found = min(blocks, key=lambda entry: _size(asked.catalog.types[entry.offering.instance_type]))
         known = asked.catalog.types[found.offering.instance_type]
-        edit = partial(_holding, offering=found.offering, cloud=known.cloud, count=len(asked.pods))
+        counts = tuple(_domains(asked.pods)) or (len(asked.pods),)
+        edit = partial(_holding, offering=found.offering, cloud=known.cloud, counts=counts)
         others = [kind.value for kind in sorted(known.capacity_types) if not kind.needs_reservation]
         only = " or ".join(kind.value for kind in sorted(known.capacity_types))
         sold = {"sold_as": " or ".join(others), "cloud": known.cloud} if others else {"only": only}
-        yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=known.name, **sold)
+        domains = {"domains": len(counts)} if len(counts) > 1 else {}
+        yield Change.of(ChangeKind.ADD_BLOCK, "", edit, instance_type=known.name, **sold, **domains)
 
 
-def _holding(snapshot: Snapshot, offering: OfferingRef, cloud: str, count: int) -> Snapshot:
-    """With a block of as many machines as there are pods; more are never needed."""
+def _domains(pods: tuple[Pod, ...]) -> list[int]:
+    """The number of pods of each workload, if one must not be in the NVLink domain of another: a block is one."""
+    owners = Counter(pod.owner or pod.key for pod in pods)
+    apart = (
+        term.selector is not None and term.selector.matches(other.labels)
+        for pod in pods
+        for term in pod.pod_anti_affinity
+        for other in pods
+        if term.topology_key == NVIDIA_GPU_CLIQUE and other.owner != pod.owner
+    )
+    return list(owners.values()) if any(apart) else []
+
+
+def _holding(snapshot: Snapshot, offering: OfferingRef, cloud: str, counts: tuple[int, ...]) -> Snapshot:
+    """With a block for each domain, of as many machines as there are pods; more are never needed."""
     first = facts_of(cloud).first_zone  # any zone of the region stands for the one of the block
     zone = f"{offering.region}{first}" if offering.region and first else offering.zone
-    block = CapacityBlock(_NAME, offering.instance_type, zone, count, _BEGIN, _END)
-    return replace(snapshot, blocks=(*snapshot.blocks, block))
+    blocks = (
+        CapacityBlock(f"{_NAME}-{number}" if number else _NAME, offering.instance_type, zone, count, _BEGIN, _END)
+        for number, count in enumerate(counts)
+    )
+    return replace(snapshot, blocks=(*snapshot.blocks, *blocks))

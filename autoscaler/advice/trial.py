@@ -150,8 +150,14 @@ class Replanner:
         snapshot, catalog = change.edit(self.asked.snapshot), change.catalog(self.asked.catalog)
         pods = {pod.key: pod for pod in snapshot.pods}
         where = change.where(self.policy.where)
-        found = Situation.of(pods[self.asked.pod.key], snapshot, catalog, self.plan(change, thorough=True), where)
-        return None if found is None else Replanner(found, replace(self.policy, where=where), self.now)
+        plan = self.plan(change, thorough=True)
+        found = Situation.of(pods[self.asked.pod.key], snapshot, catalog, plan, where)
+        if found is None:
+            return None
+        left = {entry.pod for entry in (*plan.left_out, *plan.outside)} - found.keys
+        others = tuple(pods[one.key] for one in self.asked.pods if one.key in left)
+        found = replace(found, pods=(*found.pods, *others))
+        return Replanner(found, replace(self.policy, where=where), self.now)
 
     def tried(self, change: Change) -> Result | None:
         """The result of the change; a price that users have yet to look up counts as none."""

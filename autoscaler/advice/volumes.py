@@ -33,9 +33,9 @@ def volume_claims(asked: Situation) -> Iterator[Change]:
 
 def missing_volumes(asked: Situation) -> Iterator[Change]:
     """The same in one change, whatever keeps the pod from a node."""
-    claims = tuple(dict.fromkeys(_claims_missing(asked.pod, asked.snapshot)))
-    missing = _classes_missing(asked.pod, asked.snapshot)
-    immediate = tuple(sorted(set(_immediate_classes(asked.pod, asked.snapshot))))
+    claims = tuple(dict.fromkeys(key for pod in asked.pods for key in _claims_missing(pod, asked.snapshot)))
+    missing = {key: name for pod in asked.pods for key, name in _classes_missing(pod, asked.snapshot).items()}
+    immediate = tuple(sorted({name for pod in asked.pods for name in _immediate_classes(pod, asked.snapshot)}))
     found, tried = [], _tried(asked)
     if claims:
         edit = on_pods(asked.keys, lambda pod: _without_volumes(pod, _claims_missing(pod, asked.snapshot)))

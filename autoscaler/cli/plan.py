@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 
 if TYPE_CHECKING:
-    from autoscaler.advice.trial import Advice
+    from autoscaler.advice.together import Helping
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
@@ -154,7 +154,7 @@ def plan(
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)
     with announced("planning …"):
         found = decide(loaded)
-        helping = helping_changes(found) if not why and (html is not None or output in _TEXTS) else {}
+        helping = helping_changes(found) if not why and (html is not None or output in _TEXTS) else None
     if why:
         print_type_answers(list(type_answers(why, found, samples(found))), output)
         return
@@ -213,7 +213,7 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
     return read_cluster(kubeconfig, context, profile_of(kubernetes_version))
 
 
-def _print(found: Decided, helping: Mapping[str, Advice], output: str, cost_by: str, given: Given) -> None:
+def _print(found: Decided, helping: Helping | None, output: str, cost_by: str, given: Given) -> None:
     """Prints the plan, and below its tables its costs and the changes that would help."""
     state = found.snapshot
     if state.profile.note:

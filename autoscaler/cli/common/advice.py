@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,55 +10,69 @@ import click
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded, markdown_text
 from autoscaler.cli.common.plan_output import WIDTH
-from autoscaler.model.pod import Pod
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.report.words import few
 
 if TYPE_CHECKING:  # at runtime imported only where there is something to advise
+    from autoscaler.advice.together import Helping
     from autoscaler.advice.trial import Advice
 
-_MOST = 3  # workloads; `explain` answers for every pod
-_ALIKE = 4  # plans for a workload that lacks the same as one before
+_MOST = 3  # groups of ignored pods; `explain` answers for every pod
 _THEN = 12  # plans for ignored pods, beside those that were spent before
 
 
-def print_advice(found: Decided, helping: Mapping[str, Advice], output: str = "table") -> None:
-    """Prints changes that help, each as a list below the pods that it places: all those of a workload; nothing if no
-    change helps."""
-    if not helping:
+def print_advice(found: Decided, helping: Helping | None, output: str = "table") -> None:
+    """Prints changes that help, each as a list below the pods that it places: all that need it; nothing if no change
+    helps."""
+    if helping is None or not helping.groups:
         return
-    groups = list(_by_pods(found, helping))
-    notes = [f"note: {text}" for text in (*_assumed_disk(found, helping), *_end_of_catalog(found, helping))]
+    groups = list(_by_pods(helping))
+    by_pod = helping.by_pod
+    notes = [f"note: {text}" for text in (*_assumed_disk(found, by_pod), *_end_of_catalog(found, by_pod))]
+    rest = list(_others(helping))
     if output == "markdown":
         click.echo("\n### Smallest change that places it")
         for pods, lines in groups:
             _print_markdown_list(pods, lines)
-        if notes:
-            _print_markdown_list("", notes)
+        if notes or rest:
+            _print_markdown_list("", (*notes, *rest))
         return
     click.echo("")
     click.echo("Smallest change that places it")
     for pods, lines in groups:
         for text in (f"  {pods}:", *(f"    {line}" for line in lines)):
             _print_folded(text)
-    for note in notes:
+    for note in (*notes, *rest):
         _print_folded(f"  {note}")
 
 
-def lines_by_pod(helping: Mapping[str, Advice]) -> dict[str, list[str]]:
+def lines_by_pod(helping: Helping | None) -> dict[str, list[str]]:
+    """By the first of the pods that need the change."""
+    if helping is None:
+        return {}
     from autoscaler.report.advised.listed import advice_lines
 
-    return {pod: advice_lines(advice) for pod, advice in helping.items()}
+    return {pod: advice_lines(advice) for pod, advice in helping.by_pod.items()}
 
 
-def _by_pods(found: Decided, helping: Mapping[str, Advice]) -> Iterator[tuple[str, list[str]]]:
+def _by_pods(helping: Helping) -> Iterator[tuple[str, list[str]]]:
     """The pods that a change places, and its lines."""
-    alike, pods = _alike(found, helping), dict[tuple[str, ...], list[str]]()
-    for pod, lines in lines_by_pod(helping).items():
-        more = f" and {len(alike[pod]) - 1} more" if len(alike[pod]) > 1 else ""
-        pods.setdefault(tuple(lines), []).append(f"{pod}{more}")
-    for shown, names in pods.items():
-        yield f"{few(names)}{' (the result is for one of them)' if len(names) > 1 else ''}", list(shown)
+    lines = lines_by_pod(helping)
+    for group in helping.groups:
+        yield few(group.pods, 1), lines[group.pods[0]]
+
+
+def _others(helping: Helping) -> Iterator[str]:
+    """The pods without a place that no list names."""
+    if helping.without:
+        yield f"{few(helping.without, 1)}: no change that was tried places {_them(helping.without)}"
+    if helping.untried:
+        step = f"`foreslice explain {helping.untried[0]}` tries some"
+        yield f"{few(helping.untried, 1)}: no change was tried for {_them(helping.untried)}; {step}"
+
+
+def _them(pods: Sequence[str]) -> str:
+    return "them" if len(pods) > 1 else "it"
 
 
 def _print_folded(text: str) -> None:
@@ -100,29 +114,17 @@ def _end_of_catalog(found: Decided, helping: Mapping[str, Advice]) -> Iterator[s
         )
 
 
-def _alike(found: Decided, helping: Iterable[str]) -> dict[str, list[str]]:
-    """By pod: itself and the others of its workload that have no place; a launcher that any node runs is none."""
-    from autoscaler.advice.situation import workload_of, worth_serving
-
-    outside = {entry.pod for entry in found.plan.outside if worth_serving(entry)}
-    groups = ({entry.pod for entry in found.plan.left_out}, outside)
-    workloads = {pod.key: workload_of(pod, found.snapshot) for pod in found.snapshot.pods if not pod.bound}
-    return {
-        key: [each for keys in groups if key in keys for each in keys if workloads[each] == workloads[key]]
-        for key in helping
-    }
-
-
-def print_further_obstacles(found: Decided, helping: Mapping[str, Advice]) -> None:
-    """Prints why ignored pods for which no change was found would have no place in a pool that serves them, with the
-    changes that would help there."""
+def print_further_obstacles(found: Decided, helping: Helping | None) -> None:
+    """Prints why ignored pods for which no change was found, though some were tried, would have no place in a pool that
+    serves them, with the changes that would help there."""
     if not found.plan.outside:
         return
     from autoscaler.advice.ignored import as_if_served
     from autoscaler.report.advised.listed import advice_lines
     from autoscaler.report.tables.plan_summary import left_out_lines
 
-    beside = {each for alike in _alike(found, helping).values() for each in alike}
+    pods = () if helping is None else (*(pod for group in helping.groups for pod in group.pods), *helping.untried)
+    beside = frozenset(pods)
     served = as_if_served(found.plan, found.snapshot, found.catalog, found.policy, found.now, beside=beside)
     if served is None:
         return
@@ -131,14 +133,15 @@ def print_further_obstacles(found: Decided, helping: Mapping[str, Advice]) -> No
         lines = tuple(line.replace(entry.pod, "·") for line in left_out_lines(entry))
         groups.setdefault((entry.verdict, *lines), []).append(entry.pod)
     in_pool = Decided(served.snapshot, found.catalog, served.plan, found.now, found.policy)
-    steps = helping_changes(in_pool, _THEN)
+    further = helping_changes(in_pool, _THEN)
+    steps = {pod: group.advice for group in further.groups for pod in group.pods} if further is not None else {}
     click.echo("")
     click.echo("Ignored pods that would have no place in a pool that serves them either")
-    for (verdict, *rest), pods in list(groups.items())[:_MOST]:
-        why = [f"  {line.replace('·', pods[0])}" for line in rest]
-        change = next((advice_lines(steps[pod]) for pod in pods if pod in steps), [])
+    for (verdict, *rest), keys in list(groups.items())[:_MOST]:
+        why = [f"  {line.replace('·', keys[0])}" for line in rest]
+        change = next((advice_lines(steps[pod]) for pod in keys if pod in steps), [])
         then = ["  smallest change then:", *(f"    {line}" for line in change)] if change else []
-        for line in (f"{few(pods)}{_as_whole(found, pods[0])}: {verdict}", *why, *then):
+        for line in (f"{few(keys)}{_as_whole(found, keys[0])}: {verdict}", *why, *then):
             _print_folded(line)
 
 
@@ -150,49 +153,14 @@ def _as_whole(found: Decided, key: str) -> str:
     return f" (with {asked}, for whole GPUs)" if asked else ""
 
 
-def helping_changes(found: Decided, plans: int | None = None) -> dict[str, Advice]:
-    """By pod. All share one number of plans, so that a plan with many problems takes hardly longer to print; pods that
-    other pods left out for the same reasons have a few of their own, to try what helps those."""
-    wanting = _first_of_each_workload(found)[:_MOST]
-    if not wanting:
-        return {}
+def helping_changes(found: Decided, plans: int | None = None) -> Helping | None:
+    """The changes for the pods without a place; None if there are none. All share one number of plans, so that a plan
+    with many problems takes hardly longer to print."""
+    if not (found.plan.left_out or found.plan.outside):
+        return None
     # Most plans place every pod, and the modules take a tenth of a second.
-    from autoscaler.advice.advise import advise, like_before
-    from autoscaler.advice.change import Change
-    from autoscaler.advice.situation import Situation
-    from autoscaler.advice.together import apart
-    from autoscaler.advice.trial import Budget, Replanner
+    from autoscaler.advice.together import helping_changes as search
+    from autoscaler.advice.trial import Budget
 
     budget = Budget() if plans is None else Budget(plans)
-    helping: dict[str, Advice] = {}
-    made: list[tuple[str, Change]] = []
-    causes = dict[frozenset[object], Change]()
-    for pod in wanting:
-        asked = Situation.of(pod, found.snapshot, found.catalog, found.plan, found.policy.where)
-        if asked is None:
-            continue
-        trials = Replanner(asked, found.policy, found.now)
-        earlier = causes.get(asked.codes)
-        same = like_before(earlier, trials, Budget(_ALIKE)) if earlier is not None else None
-        advice = (
-            (same,)
-            if same is not None
-            else advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
-        )
-        for one in advice:
-            causes.setdefault(asked.codes, one.change)
-            beside = apart(one, made, trials)
-            made.append((pod.key, beside.change))
-            helping[pod.key] = beside
-    return helping
-
-
-def _first_of_each_workload(found: Decided) -> list[Pod]:
-    from autoscaler.advice.situation import workload_of, worth_serving
-
-    pods = {pod.key: pod for pod in found.snapshot.pods}
-    first: dict[tuple[object, ...], Pod] = {}
-    worth = (entry for entry in found.plan.outside if worth_serving(entry))
-    for entry in (*found.plan.left_out, *worth):
-        first.setdefault(workload_of(pods[entry.pod], found.snapshot), pods[entry.pod])
-    return list(first.values())
+    return search(found.plan, found.snapshot, found.catalog, found.policy, found.now, budget=budget)

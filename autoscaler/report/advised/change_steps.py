@@ -9,6 +9,7 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.reasons import fact_text
+from autoscaler.report.words import few
 
 _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE: "tolerate taint {taint}",
@@ -133,6 +134,9 @@ _ESTIMATED: Final = (
     " (what {instance_type} has of {estimated} for pods is an estimate: if yours has more, say so instead: `foreslice "
     "catalog set {instance_type} allocatable.{estimated}=… --into DIR --reason WHY`)"
 )
+_OF_DOMAINS: Final = (
+    " ({domains} times: podAntiAffinity over nvidia.com/gpu.clique wants {domains} NVLink domains, and a block is one)"
+)
 CREATE_POOL: Final = "create a CapacityPool with"
 _DAEMON_SET: Final = " (a plan knows of it by its DaemonSet, given with -f or read with --live)"
 
@@ -163,8 +167,10 @@ def _part_text(change: Change, *, new: bool) -> str:
     template = _TEXTS[change.kind] if change.subject else of_none.get(change.kind, _TEXTS[change.kind])
     template += _ESTIMATED if "estimated" in change.detail else ""
     template = _SOLD_OTHERWISE[change.kind] if "sold_as" in change.detail else template
+    template += _OF_DOMAINS if "domains" in change.detail else ""
     template = _OF_FLAVOR if "flavor" in change.detail else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
+    facts |= {key: few(value) for key, value in change.detail.items() if key == "claims" and isinstance(value, tuple)}
     if "condition" in facts:
         facts["condition"] = one_line_cel(facts["condition"])
     wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}

@@ -6,10 +6,13 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.prices import capacity_blocks
+from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Container
+from autoscaler.model.pod import Container, PodAffinityTerm
 from autoscaler.model.reason import Code
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
@@ -17,12 +20,13 @@ from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import LARGE, NOW, SMALL, block, claim, gpus, machine, pod, shipped, snapshot
-from tests.one_line_advice import advice_lines
+from tests.one_line_advice import advice_lines, change_text
 
 HOURLY = machine("hourly", SMALL, 1, "1.00")
 BOUGHT = replace(machine("bought", LARGE, 1, None), capacity_types=(CapacityType.CAPACITY_BLOCK,))
@@ -171,3 +175,17 @@ def test_a_machine_of_another_cloud_becomes_the_bought_one_with_its_gpu(of_flavo
     assert ("nvidia.com/gpu=true in spec.labels" in line) is not of_flavor
     assert "buy a4x-maxgpu-4g-metal for a time (it is sold only as reserved)" in line
     assert "; a4x-maxgpu-4g-metal is arm64: an image that lacks this architecture does not start" in line
+
+
+@pytest.mark.parametrize(("key", "counts"), [(labels.NVIDIA_GPU_CLIQUE, [1, 2]), (labels.HOSTNAME, [3])])
+def test_workloads_that_want_nvlink_domains_of_their_own_need_a_block_each(key: str, counts: list[int]) -> None:
+    away = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("a",)),)), key, ("default",))
+    first = pod("a", "c-a", owner="StatefulSet/a", labels=FrozenMap({"app": "a"}))
+    second = [pod(name, f"c-{name}", owner="StatefulSet/b", pod_anti_affinity=(away,)) for name in ("b-0", "b-1")]
+    state = snapshot([first, *second], [claim(f"c-{name}", gpus(4)) for name in ("a", "b-0", "b-1")])
+    catalog = shipped("a4x-highgpu-4g")
+    alone = Situation.of(first, state, catalog, plan_for(state, catalog, POLICY, NOW))
+    assert alone is not None
+    (change,) = capacity_blocks(replace(alone, pods=(first, *second)))
+    assert [one.count for one in change.edit(state).blocks] == counts
+    assert ("(2 times: podAntiAffinity over nvidia.com/gpu.clique" in change_text(change)) is (len(counts) == 2)

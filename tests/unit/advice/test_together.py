@@ -9,9 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from autoscaler.advice.advise import like_before
 from autoscaler.advice.pod_changes import node_selectors
 from autoscaler.advice.situation import Situation
+from autoscaler.advice.together import like_before
 from autoscaler.advice.trial import Budget, Replanner
 from autoscaler.cli.main import foreslice
 from autoscaler.model.capacity import CapacityPool
@@ -94,3 +94,46 @@ def test_what_helped_one_workload_is_made_for_another_that_selects_another_value
     else:
         assert found is None
         assert budget.spent == 0
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(("affinity", "nodes"), [({}, 1), (APART, 4)])
+def test_workloads_with_equal_needs_have_one_change_and_its_total(
+    affinity: dict[str, Any], nodes: int, tmp_path: Path
+) -> None:
+    volumes = [{"name": "m", "persistentVolumeClaim": {"claimName": "m"}}]
+    spec = {"nodeSelector": {"team": "a"}, "affinity": affinity, "volumes": volumes}
+    text = told(tmp_path, *(deployment(name, **spec) for name in ("a", "b", "c", "d")))
+    head, _, rest = text.partition("default/a-0 and 3 more: ")
+    assert head == "that places it "
+    assert f"create a CapacityPool with spec.limits.nodes {nodes} or more and team=a in spec.labels" in rest
+    assert rest.count("create PersistentVolumeClaim default/m ") == 1
+    assert f"→ {nodes} × n1-standard-" in rest
+    assert "default/b-0" not in rest
+
+
+def test_workloads_that_need_a_change_of_other_values_have_it_together(tmp_path: Path) -> None:
+    hosts = (deployment(name, nodeSelector={"kubernetes.io/hostname": name}) for name in ("a", "b"))
+    text = told(tmp_path, *hosts)
+    assert (
+        "default/a-0 and 1 more: pod default/a-0 and 1 more: drop nodeSelector kubernetes.io/hostname=a or b →" in text
+    )
+    assert text.count("→") == 1
+
+
+def test_every_pod_without_a_place_is_counted(tmp_path: Path) -> None:
+    """Three searches are made: pods with other needs are told that nothing was tried for them."""
+    text = told(tmp_path, *(deployment(name, nodeSelector={f"team-{name}": "x"}) for name in "abcde"))
+    assert text.count("→") == 3
+    assert "default/d-0 and 1 more: no change was tried for them; `foreslice explain default/d-0` tries some" in text
