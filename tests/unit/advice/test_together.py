@@ -137,3 +137,17 @@ def test_every_pod_without_a_place_is_counted(tmp_path: Path) -> None:
     text = told(tmp_path, *(deployment(name, nodeSelector={f"team-{name}": "x"}) for name in "abcde"))
     assert text.count("→") == 3
     assert "default/d-0 and 1 more: no change was tried for them; `foreslice explain default/d-0` tries some" in text
+
+
+def test_a_missing_volume_claim_hides_no_further_obstacle(tmp_path: Path) -> None:
+    """Its claim and the root disk are two things that the pod lacks; neither alone places it."""
+    found = deployment(
+        "a",
+        nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+        volumes=[{"name": "m", "persistentVolumeClaim": {"claimName": "m"}}],
+    )
+    found["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "100Gi"
+    text = told(tmp_path, found)
+    assert "create PersistentVolumeClaim default/m (" in text
+    assert "(2) give a2-ultragpu-1g a root disk of 210Gi or more" in text
+    assert "→ 1 × a2-ultragpu-1g" in text
