@@ -47,6 +47,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels as known
 from instance_catalog.kubernetes.label_syntax import is_label_value
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.device_plugins import (
     MIG_CLASS,
@@ -302,6 +303,20 @@ def where_tried(change: Change, taints: Iterable[Taint], asked: Situation) -> Ch
     """The change with what it needs where it was tried: the cloud of a pool that somebody creates, and tolerations for
     taints that the cloud itself gives nodes."""
     return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in taints))
+
+
+def pools_of_block(change: Change, drivers: tuple[str, ...], asked: Situation) -> Iterator[Change]:
+    """A change that adds a block, with the pool that the block needs where there is none: with the drivers that are
+    assumed anyway, else with those of its nodes in the plan."""
+    bought = [part for part in change.parts or (change,) if part.kind is ChangeKind.ADD_BLOCK]
+    if not bought or change.edit(asked.snapshot).pools:
+        return
+    pool = asked.pools[0]
+    names = tuple(dict.fromkeys(str(part.detail["instance_type"]) for part in bought))
+    creating = require(pool, Requirement(known.INSTANCE_TYPE, "In", names))
+    yield Change.together(creating, change)
+    if drivers:
+        yield Change.together(creating, set_drivers(pool, drivers), change)
 
 
 def listing_described(change: Change, assumed: tuple[str, ...], asked: Situation) -> Change:

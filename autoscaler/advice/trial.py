@@ -10,7 +10,7 @@ from decimal import Decimal
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
 from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
 from autoscaler.advice.named_models import of_other_memory
-from autoscaler.advice.pool_opening import in_one_layout
+from autoscaler.advice.pool_opening import in_one_layout, pools_of_block
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
@@ -207,7 +207,22 @@ def refined(advice: Advice, trials: Replanner, budget: Budget) -> Advice:
     best = best if best is advice else replace(best, instead=(advice,))
     best = _in_one_layout(best, trials, budget)
     small = _surely_small(best.result)
-    return best if small is None else _holding(best, small, trials, budget) or best
+    best = best if small is None else _holding(best, small, trials, budget) or best
+    return _with_pool_of_block(best, trials)
+
+
+def _with_pool_of_block(advice: Advice, trials: Replanner) -> Advice:
+    """The advice with the pool that its block needs, in which the pods get the same machines; as it is if it adds no
+    block, or there is a pool."""
+    for change in pools_of_block(advice.change, advice.result.drivers, trials.asked):
+        found = trials.tried(change)
+        if found is not None and _machines(found) == _machines(advice.result):
+            return replace(advice, change=change, result=found)
+    return advice
+
+
+def _machines(result: Result) -> list[tuple[str, CapacityType, int]]:
+    return sorted((ref.instance_type, ref.capacity_type, count) for ref, count in result.launches)
 
 
 def _in_one_layout(advice: Advice, trials: Replanner, budget: Budget) -> Advice:

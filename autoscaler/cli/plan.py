@@ -17,6 +17,7 @@ from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
+from autoscaler.cli.common.created_files import write_objects, write_objects_option
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
 from autoscaler.cli.common.output import output_option, write_page
@@ -75,6 +76,7 @@ _TEXTS: Final = ("table", "wide", "markdown")  # forms for people
 @why_option
 @what_if_option
 @cost_option
+@write_objects_option
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this time (RFC 3339).  [default: now]")
 @click.option(
@@ -118,6 +120,7 @@ def plan(
     questions: tuple[str, ...],
     cost_by: str,
     html: Path | None,
+    objects: Path | None,
 ) -> None:
     """Nothing is launched.
 
@@ -154,7 +157,8 @@ def plan(
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)
     with announced("planning …"):
         found = decide(loaded)
-        helping = helping_changes(found) if not why and (html is not None or output in _TEXTS) else None
+        helps = not why and (html is not None or objects is not None or output in _TEXTS)
+        helping = helping_changes(found) if helps else None
     if why:
         print_type_answers(list(type_answers(why, found, samples(found))), output)
         return
@@ -164,6 +168,8 @@ def plan(
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=lines_by_pod(helping))
     given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
+    if objects is not None:
+        write_objects(objects, found, {} if helping is None else helping.by_pod)
     _print_copies(loaded, decide, output)
     if found.plan.left_out or _all_skipped(found, given) or (strict and _falls_short(found.plan, given)):
         sys.exit(SOMETHING_LEFT_OUT)

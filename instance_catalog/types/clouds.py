@@ -3,6 +3,7 @@ its nodes, its network cards. A cloud without a file has any spelling and none o
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -48,7 +49,8 @@ class CloudFacts:
     `reservation_labels` on nodes of a reservation. `resources` are prefixes of extended resources, and `registries`
     match images, that pods use on this cloud alone. `group_per_type`: nodes of one group are of one type, and the label
     names the group; "" elsewhere. Such a label comes from the cloud, and `group_field` of a node template lists the
-    group, whose name matches `group_name`. `queue_label` is on groups that another autoscaler sizes for requests
+    group, whose name matches `group_name`; `group_template` has its kind, and its spec as JSON for <GROUP> alone, with
+    other values that people fill in. `queue_label` is on groups that another autoscaler sizes for requests
     that wait in a queue. `driver_labels` are on nodes that have devices of a driver, by its profile's name.
     `model_label` is the label by which pods select a model of accelerator, `count_label` the one with the number on
     a node. `chosen_labels` have values that users choose, so that their machines are unknown; the text names the
@@ -83,6 +85,7 @@ class CloudFacts:
     reservation_labels: frozenset[str] = frozenset()
     group_per_type: str = ""
     group_field: str = ""
+    group_template: tuple[str, str] = ("", "")
     group_name: re.Pattern[str] = _NOTHING
     queue_label: str = ""
     driver_labels: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)
@@ -139,6 +142,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         reservation_labels=frozenset(row.get("reservation_labels", ())),
         group_per_type=row.get("group_per_type", ""),
         group_field=row.get("group_field", ""),
+        group_template=_group_template(row),
         group_name=_pattern(row, "group_name"),
         queue_label=row.get("queue_label", ""),
         driver_labels=FrozenMap({name: FrozenMap(found) for name, found in row.get("driver_labels", {}).items()}),
@@ -170,6 +174,11 @@ def _whole(text: str) -> re.Pattern[str]:
 
 def _pattern(row: Mapping[str, Any], name: str) -> re.Pattern[str]:
     return re.compile(row[name]) if name in row else _NOTHING
+
+
+def _group_template(row: Mapping[str, Any]) -> tuple[str, str]:
+    found = row.get("group_template")
+    return (found["kind"], json.dumps(found["spec"])) if found else ("", "")
 
 
 def _huge_pages(rows: Mapping[str, Any]) -> FrozenMap[str, HugePages]:

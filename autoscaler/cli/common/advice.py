@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.common.created_files import objects_note
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import folded, markdown_text
 from autoscaler.cli.common.plan_output import WIDTH
@@ -28,7 +29,8 @@ def print_advice(found: Decided, helping: Helping | None, output: str = "table")
         return
     groups = list(_by_pods(helping))
     by_pod = helping.by_pod
-    notes = [f"note: {text}" for text in (*_assumed_disk(found, by_pod), *_end_of_catalog(found, by_pod))]
+    texts = (*_assumed_disk(found, by_pod), *_end_of_catalog(found, by_pod), *objects_note(found, by_pod))
+    notes = [f"note: {text}" for text in texts]
     rest = list(_others(helping))
     if output == "markdown":
         click.echo("\n### Smallest change that places it")

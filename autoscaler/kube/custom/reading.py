@@ -6,19 +6,22 @@ ones. Unknown fields are pruned with a warning, as the API server would, and do 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar, get_args
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
-from autoscaler.kube.problem import Problems, unquoted
+from autoscaler.kube.problem import PLACEHOLDER, Problems, unquoted
 from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=ApiModel)
+
+_TO_FILL_IN: Final = re.compile(r"<[^<>]+>")  # as a whole value, such as <ZONE>: no object of ours has one
 
 
 def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | None:
@@ -29,19 +32,24 @@ def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | 
         problems.error(path, f"expected an object, found {describe(raw)}", "write it as `name: value` lines")
         return None
     cleaned = _without_nulls(raw)
+    unfilled = dict(_unfilled(cleaned, ()))
+    for location, text in unfilled.items():
+        problems.error((*path, *location), f"{text!r} is no value", PLACEHOLDER)
     try:
-        return model.model_validate(cleaned)
+        found = model.model_validate(cleaned)
+        return None if unfilled else found
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = [one for one in error.errors(include_url=False) if one["loc"] not in unfilled]
     unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
     for location in unknown:
         problems.unknown_field((*path, *location), _known_fields(model, location[:-1]))
         _remove(cleaned, location)
     if unknown:
         try:
-            return model.model_validate(cleaned)
+            found = model.model_validate(cleaned)
+            return None if unfilled else found
         except ValidationError as error:
-            details = error.errors(include_url=False)
+            details = [one for one in error.errors(include_url=False) if one["loc"] not in unfilled]
     wrong = {detail["loc"][:-1] for detail in details}
     for detail in details:
         # A tuple with wrong entries is also reported as too short.
@@ -111,6 +119,15 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nulls(item) for item in value]
     return value
+
+
+def _unfilled(value: Any, path: tuple[int | str, ...]) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """Path and text of values that people have yet to fill in."""
+    if isinstance(value, str) and _TO_FILL_IN.fullmatch(value):
+        yield path, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from _unfilled(part, (*path, key))
 
 
 def _remove(value: Any, location: tuple[int | str, ...]) -> None:

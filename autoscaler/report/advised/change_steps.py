@@ -11,6 +11,10 @@ from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import few
 
+_BLOCK: Final = (
+    "add a CapacityBlock of it (spec.pool, zone, count, startsAt, endsAt and reservation) whose taint the pods "
+    "tolerate, or with spec.taint: {{effect: None}}"
+)
 _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE: "tolerate taint {taint}",
     ChangeKind.TOLERATE_CLOUD: (
@@ -49,8 +53,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
         "say what {instance_type} costs (`foreslice catalog set {instance_type} {price}=DOLLARS --into DIR "
         "--reason WHY`) and plan with {plan_with}"
     ),
-    ChangeKind.ADD_BLOCK: "buy {instance_type} for a time (it is sold only as {only}), and add a CapacityBlock for it "
-    "whose taint the pods tolerate, or with spec.taint: {{effect: None}}",
+    ChangeKind.ADD_BLOCK: (f"buy {{instance_type}} for a time (it is sold only as {{only}}), and {_BLOCK}"),
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.RENAME_CAPACITY: "write {value} instead of {was} in capacity.requests",
     ChangeKind.REWRITE_TYPE: "write {value} instead of {was} for {key}",
@@ -118,10 +121,9 @@ _SOLD_OTHERWISE: Final[dict[ChangeKind, str]] = {
         "{cloud}` gets prices"
     ),
     ChangeKind.ADD_BLOCK: (
-        "buy {instance_type} for a time, and add a CapacityBlock for it whose taint the pods tolerate, or with "
-        "spec.taint: {{effect: None}} (it is never sold on demand; to buy it as {sold_as} instead, allow that with "
-        "--allow or in spec.capacityTypes of a pool, and get its price with `foreslice catalog sync {cloud}` or "
-        "`foreslice catalog set`)"
+        f"buy {{instance_type}} for a time, and {_BLOCK} (it is never sold on demand; to buy it as {{sold_as}} "
+        "instead, allow that with --allow or in spec.capacityTypes of a pool, and get its price with `foreslice "
+        "catalog sync {cloud}` or `foreslice catalog set`)"
     ),
 }
 # From the ResourceFlavor of Kueue that adds the labels.

@@ -43,8 +43,10 @@ def test_a_block_is_the_change_and_no_condition_is_dropped() -> None:
     _, found = asked("Large L9")
     assert [entry.change.kind for entry in found] == [ChangeKind.ADD_BLOCK]
     assert advice_lines(found) == [
-        "buy bought for a time (it is sold only as capacity-block), and add a CapacityBlock for it whose taint the "
-        "pods tolerate, or with spec.taint: {effect: None} → 1 × bought (capacity-block), prepaid"
+        "(1) create a CapacityPool with spec.limits.nodes 1 or more and node.kubernetes.io/instance-type In [bought] "
+        "in spec.requirements; (2) buy bought for a time (it is sold only as capacity-block), and add a CapacityBlock "
+        "of it (spec.pool, zone, count, startsAt, endsAt and reservation) whose taint the pods tolerate, or with "
+        "spec.taint: {effect: None} → 1 × bought (capacity-block), prepaid"
     ]
 
 

@@ -14,7 +14,7 @@ from autoscaler.model.pod import Container, GangRef, Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.report.changes.model_texts import model_text
+from autoscaler.report.advised.model_texts import model_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
