@@ -46,7 +46,8 @@ class ChangeKind(Enum):
     RENAME_CAPACITY = "RenameCapacity"  # was, value: the name under capacity.requests
     REWRITE_TYPE = "RewriteType"  # key, value, was: the name of a type; memory: of the GPU, where it differs
     RENAME_LABELS = "RenameLabels"  # labels, was: keys of labels that only a cloud's own autoscaler gives
-    # key, was, label, accelerators: a label of somebody else's nodes; flavor, given: of whose labels it is one
+    # key, was, label, accelerators: a label of somebody else's nodes; flavor, given: of whose labels it is one;
+    # profile: with which nodes of a pool would have it
     REWRITE_LABEL = "RewriteLabel"
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"

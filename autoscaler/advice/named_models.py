@@ -25,6 +25,7 @@ from autoscaler.lint.pods.card_names import (
     names_groups,
     nearest_accelerators,
     products_named,
+    whole_cards,
 )
 from autoscaler.lint.pods.cloud_terms import OF_EVERY_NODE, cloud_named, cloud_of_machine
 from autoscaler.lint.pods.compute_classes import machines_of_class
@@ -36,10 +37,14 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.images import TYPE_KEYS, types_of_images
+from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY
 from instance_catalog.dataclass import replace
+from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.prediction.device_plugins import is_plugin_resource
+from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, facts_of
@@ -75,6 +80,26 @@ def type_shortened(key: str, value: str, catalog: Catalog) -> str:
     return found[0] if len(found) == 1 else ""
 
 
+def types_of_series(key: str, value: str, catalog: Catalog) -> tuple[str, ...]:
+    """The instance types whose name without its last part ("a4-highgpu" of a4-highgpu-8g) the name of a group of nodes
+    has in it as words."""
+    return _beginning(key, value, catalog, lambda name: name.rpartition("-")[0] if name.count("-") > 1 else "")
+
+
+def machine_family(key: str, value: str, catalog: Catalog) -> str:
+    """The one family of Google Cloud ("a4" of a4-highgpu-8g) that the name of a group of nodes has in it as a word."""
+    named = {catalog.types[one] for one in _beginning(key, value, catalog, lambda name: name.partition("-")[0])}
+    families = {type_labels(one).get(labels.GKE_MACHINE_FAMILY, "") for one in named}
+    return families.pop() if len(families) == 1 else ""
+
+
+def _beginning(key: str, value: str, catalog: Catalog, part: Callable[[str], str]) -> tuple[str, ...]:
+    if not names_groups(key, _OF_GROUPS):
+        return ()
+    text = f"-{re.sub('[^a-z0-9]+', '-', value.lower())}-"
+    return tuple(name for name in catalog.types if (begun := part(name)) and f"-{begun}-" in text)
+
+
 def count_named(value: str) -> str:
     """The number of accelerators of a node in a label's value: 2 for "gpu-l4x2", 8 for "8xH100"; nothing if the value
     has no number or several."""
@@ -103,13 +128,15 @@ def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situa
     if given is not None and (asking := machines_of_class(given, asked.catalog)):
         found = {one.key: one.values for one in asking}
         found |= {labels.CLOUD: tuple(clouds_of_labels(labels_of))} if pool.node_template == NO_TEMPLATE else {}
-    elif needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod):
+    elif needed := _types_meant(labels_of, asked.catalog) or types_of_images(asked.pod) or _series(labels_of, asked):
         found = {labels.INSTANCE_TYPE: needed}
     else:
         cards = _cards_meant(labels_of, asked.catalog)
         families = families_meant(labels_of, asked.catalog)
         clouds = tuple(clouds_of_labels(labels_of))
         found = {labels.KARPENTER_FAMILY: families} if families and not cards else {labels.ACCELERATOR: cards}
+        if not (cards or families):
+            found = {labels.GKE_MACHINE_FAMILY: _family(labels_of, asked)}
         if len(clouds) == 1:
             found |= _count_meant(labels_of, cards, clouds[0], asked.catalog)
             # A node template has a cloud.
@@ -129,7 +156,12 @@ def is_read(key: str, value: str, asked: Situation) -> bool:
         _types_meant(named, asked.catalog)
         or (
             not types_of_images(asked.pod)
-            and (_cards_meant(named, asked.catalog) or families_meant(named, asked.catalog))
+            and (
+                _series(named, asked)
+                or _cards_meant(named, asked.catalog)
+                or families_meant(named, asked.catalog)
+                or _family(named, asked)
+            )
         )
     )
 
@@ -139,6 +171,24 @@ def _types_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, .
     found = (type_named(value, catalog) or type_shortened(key, value, catalog) for key, value in labels_of.items())
     types = {name for name in found if name}
     return tuple(types) if len(types) == 1 else ()
+
+
+def _series(labels_of: Mapping[str, str], asked: Situation) -> tuple[str, ...]:
+    """The instance types of the series that they name: those with as many accelerators as the pod requests, if any."""
+    found = [name for key, value in labels_of.items() for name in types_of_series(key, value, asked.catalog)]
+    counts = {amount.value for each in asked.pod.containers for name, amount in each.requests.items() if _device(name)}
+    equal = [name for name in found if {asked.catalog.types[name].device_count} == counts]
+    return tuple(dict.fromkeys(equal or found))
+
+
+def _device(resource: str) -> bool:
+    return is_plugin_resource(resource) and not network_card(resource)
+
+
+def _family(labels_of: Mapping[str, str], asked: Situation) -> tuple[str, ...]:
+    """The one family of Google Cloud that they name."""
+    found = {family for key, value in labels_of.items() if (family := machine_family(key, value, asked.catalog))}
+    return tuple(found) if len(found) == 1 else ()
 
 
 def _cards_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
@@ -241,9 +291,16 @@ def _renamed(
             beside = labels_of_flavor(key, asked.pod)
             edit = on_pods(asked.keys, partial(_selecting_all, key=key, named=named, beside=beside))
             facts: dict[str, Fact] = {"label": wanted.key, "accelerators": wanted.values}
+            if key in labels.DISCOVERED_LABELS and discovered_values(asked.catalog) >= {*values}:
+                facts["profile"] = ":".join(FEATURE_DISCOVERY)
             if beside:
                 facts |= {"flavor": asked.pod.flavor_labels[key], "given": _shown_labels(asked.pod, (key, *beside))}
             yield Change.of(kind, asked.subject, edit, key=key, was=values, **facts)
+
+
+def discovered_values(catalog: Catalog) -> set[str]:
+    """The products that GPU feature discovery writes on nodes of the catalog's types."""
+    return {product_label(card) for card in whole_cards(catalog)} - {""}
 
 
 def labels_of_flavor(key: str, pod: Pod) -> tuple[str, ...]:

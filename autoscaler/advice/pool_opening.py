@@ -5,6 +5,7 @@ Each obstacle alone hides the next, and nobody wants to meet them one after anot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -32,6 +33,7 @@ from autoscaler.advice.pool_changes import (
 )
 from autoscaler.advice.situation import Situation, worth_serving
 from autoscaler.advice.volumes import missing_volumes
+from autoscaler.lint.pods.card_names import names_groups
 from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.lint.pods.compute_classes import capacity_of_class, machines_of_class
 from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources, naming_parts
@@ -125,18 +127,26 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     if 0 < len(labels) <= _MOST_LABELS:
         requirements = tuple(machine_meant(labels, pool, asked))
         machine_changes = (require(pool, r) for r in requirements)
-        buying = _bought_by_class(labels, pool, asked)
+        buying = _bought_as_named(labels, pool, asked)
         yield Change.together(*machine_changes, *buying, *_given(labels, pool, asked), *leaving_others(asked))
 
 
-def _bought_by_class(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
-    """The capacity types of a given ComputeClass, in a pool that somebody creates for its pods."""
+def _bought_as_named(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
+    """The capacity types of a given ComputeClass, or spot if the name of a group of nodes says so, in a pool that
+    somebody creates for these pods."""
     given = class_given(labels, asked.snapshot)
     kinds = capacity_of_class(given, asked.catalog) if given is not None and pool.implicit else ()
+    if pool.implicit and not asked.where.capacity_types and any(map(_of_spot, labels, labels.values())):
+        kinds = (CapacityType.SPOT,)
     if kinds and kinds != (CapacityType.ON_DEMAND,):
         edit = on_pool(pool.name, lambda found: replace(found, capacity_types=kinds))
         facts = {"capacity_type": kinds[0], "allow": ", ".join(kinds)}
         yield Change.of(ChangeKind.ALLOW_CAPACITY_TYPE, pool_subject(pool), edit, **facts)
+
+
+def _of_spot(key: str, value: str) -> bool:
+    """True if the name of a group of nodes has the word in it."""
+    return names_groups(key) and CapacityType.SPOT.value in re.split(r"[^a-z]+", value.lower())
 
 
 def _in_their_cloud(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> bool:
@@ -147,7 +157,8 @@ def _in_their_cloud(labels: Mapping[str, str], pool: CapacityPool, asked: Situat
 
 def _given(labels: dict[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
     """The labels in spec.labels; those that a cloud gives the nodes of a group by its name, by the node template."""
-    machine = tuple(sorted(asked.pod.selected_labels & MACHINE_KEYS))
+    # That a label is there, whatever its value, names no machine.
+    machine = tuple(sorted(key for key in MACHINE_KEYS if asked.pod.required_values({key})))
     named = asked.pod.required_values({known.KARPENTER_NODE_POOL} & labels.keys())[:1]
     if own := {key: value for key, value in labels.items() if key not in _GROUPS_PER_TYPE}:
         facts: dict[str, Fact] = {"machine": machine, "node_pools": named[0] if named else ()}

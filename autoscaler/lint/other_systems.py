@@ -23,6 +23,7 @@ from autoscaler.lint.pods.gpu_shares import (
     whole_told,
 )
 from autoscaler.lint.pods.hami import asked_of_hami, hami_told
+from autoscaler.lint.pods.mig_parts import mig_resources
 from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
 from autoscaler.lint.pods.other_clouds import daemons_of_other_clouds, other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
@@ -83,9 +84,13 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(
         here, lambda pod: unknown_type(pod, catalog), lambda name: told_type(name, catalog), *TYPE_KEYS
     )
+    served = served_resources(snapshot)
+    dividing = {pod.key for pod in snapshot.pods if mig_resources(pod, served)}
     for key in MODEL_KEYS:
         unknown = partial(unknown_accelerator, key=key, catalog=catalog, snapshot=snapshot)
-        yield from _of_first(snapshot, unknown, partial(accelerator_told, key=key, catalog=catalog))
+        for parts in (False, True):
+            those = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if (pod.key in dividing) is parts))
+            yield from _of_first(those, unknown, partial(accelerator_told, key=key, catalog=catalog, parts=parts))
 
 
 def device_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:

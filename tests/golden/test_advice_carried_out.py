@@ -348,6 +348,32 @@ def test_a_written_block_has_its_pool_and_all_that_was_tried(selector: dict[str,
     assert len(plan["placements"]) == 1
 
 
+def test_a_label_of_feature_discovery_is_there_with_its_profile(tmp_path: Path) -> None:
+    manifest, pool = tmp_path / "manifest.yaml", tmp_path / "pool.yaml"
+    pods = template({"nvidia.com/gpu": 1, "cpu": 1}, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4"})
+    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
+    spec: dict[str, Any] = {"limits": {"nodes": 1}}
+    pool.write_text(yaml.safe_dump(_object("CapacityPool", spec)))
+    text = re.sub(r"\s+", " ", planned(manifest, pool))
+    assert "(or list nvidia:feature-discovery, GPU feature discovery, in spec.drivers.profiles of the pool" in text
+    pool.write_text(
+        yaml.safe_dump(_object("CapacityPool", {**spec, "drivers": {"profiles": ["nvidia:feature-discovery"]}}))
+    )
+    assert len(json.loads(planned(manifest, pool, form="json"))["placements"]) == 1
+
+
+def test_no_name_of_a_product_is_advised_for_parts_that_are_not_there_by_it(tmp_path: Path) -> None:
+    """Nodes with MIG parts have the label of no product, however it is spelt."""
+    manifest = tmp_path / "manifest.yaml"
+    pods = template({"nvidia.com/mig-1g.5gb": 1}, nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-40GB"})
+    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
+    text = re.sub(r"\s+", " ", planned(manifest))
+    assert "did you mean" not in text
+    assert (
+        "to do: select it by foreslice.dev/accelerator (nvidia-a100-40gb), which nodes with claimed MIG parts" in text
+    )
+
+
 def test_what_is_left_to_fill_in_is_no_value(tmp_path: Path) -> None:
     manifest, file = tmp_path / "manifest.yaml", tmp_path / "objects.yaml"
     pods = template({"nvidia.com/gpu": 4}, nodeSelector=BOUGHT["any"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from typing import Final
 
-from autoscaler.lint.pods.card_names import products_named, whole_cards
+from autoscaler.lint.pods.card_names import accelerators_named, products_named, whole_cards
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
@@ -33,8 +33,9 @@ def unknown_accelerator(pod: Pod, key: str, catalog: Catalog, snapshot: Snapshot
     return next((names[0] for names in selected if not known & set(names) and not _OF_PARTS.search(names[0])), "")
 
 
-def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
-    """Field, message and next step about such an accelerator; the step has the values that the label may have."""
+def accelerator_told(name: str, key: str, catalog: Catalog, *, parts: bool = False) -> tuple[tuple[str, ...], str, str]:
+    """Field, message and next step about such an accelerator; the step has the values that the label may have.
+    `parts`: pods ask for MIG parts of it, and no node that a plan buys for these has the label of the product."""
     known = _names(key, catalog)
     of_products = key == labels.NVIDIA_GPU_PRODUCT
     written = re.sub(r"[\s_]+", "-", name) if of_products else name
@@ -45,9 +46,15 @@ def accelerator_told(name: str, key: str, catalog: Catalog) -> tuple[tuple[str, 
     hint = f"did you mean {' or '.join(near)}? If not, " if near else ""
     values = "`foreslice catalog list -o wide`" if key == labels.ACCELERATOR else ", ".join(sorted(known))
     spelling = f", which GPU feature discovery would write {written}," if written != name else ""
+    place, message = ("spec", "nodeSelector", key), f"selects {key}={name}, and {name}{spelling} is not in the catalog"
+    if parts and of_products and (cards := accelerators_named(key, name, catalog)):
+        here = (
+            f"select it by {labels.ACCELERATOR} ({' or '.join(cards)}), which nodes with claimed MIG parts have as well"
+        )
+        return place, f"{message} by that name", here
     return (
-        ("spec", "nodeSelector", key),
-        f"selects {key}={name}, and {name}{spelling} is not in the catalog: it may be sold, but no plan has it",
+        place,
+        f"{message}: it may be sold, but no plan has it",
         f"{hint}select one that it has ({values}), or add a type with yours by `foreslice catalog add`",
     )
 

@@ -131,6 +131,11 @@ _OF_FLAVOR: Final = (
     "require {label} In [{accelerators}] instead of what spec.nodeLabels of ResourceFlavor {flavor} adds ({given}), "
     "which no node of the plan has: correct the flavor"
 )
+# GPU feature discovery writes the label.
+_DISCOVERED: Final = (
+    "require {label} In [{accelerators}] instead of {key} In [{was}] (or list {profile}, GPU feature discovery, in "
+    "spec.drivers.profiles of the pool: it writes that label)"
+)
 # What a pod lacks of a machine by little may be there: nobody has measured it.
 _ESTIMATED: Final = (
     " (what {instance_type} has of {estimated} for pods is an estimate: if yours has more, say so instead: `foreslice "
@@ -171,6 +176,7 @@ def _part_text(change: Change, *, new: bool) -> str:
     template = _SOLD_OTHERWISE[change.kind] if "sold_as" in change.detail else template
     template += _OF_DOMAINS if "domains" in change.detail else ""
     template = _OF_FLAVOR if "flavor" in change.detail else template
+    template = _DISCOVERED if "profile" in change.detail else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     facts |= {key: few(value) for key, value in change.detail.items() if key == "claims" and isinstance(value, tuple)}
     if "condition" in facts:

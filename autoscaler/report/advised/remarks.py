@@ -154,14 +154,17 @@ def _guessed(advice: Advice) -> Iterator[str]:
 
 
 def _read(advice: Advice) -> Iterator[str]:
-    """The note that only the name of a node pool shows which machine it has."""
+    """The note that only a node pool itself shows which machine it has, and how it is paid for."""
     parts = advice.change.parts or (advice.change,)
     names = [str(name) for part in parts for name in _texts(part, "read")]
+    groups = [str(part.detail["group"]) for part in parts if part.kind is ChangeKind.LIST_GROUP]
     if names and advice.result.launches:
         yield (
             f"the machine is read from the name {names[0]}; only that node pool says which one it has and how it is "
             "paid for, so check it"
         )
+    elif groups and advice.result.launches and not list(_guessed(advice)):
+        yield f"only node pool {groups[0]} says which machine it has and how it is paid for, so check it"
 
 
 def _of_karpenter(advice: Advice) -> Iterator[str]:

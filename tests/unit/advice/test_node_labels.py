@@ -59,7 +59,7 @@ def test_no_pool_gives_nodes_a_value_that_no_label_can_have(value: str, labelled
     ("cloud", "said"),
     [
         ("", ("add foreslice.dev/cloud In [gcp] to spec.requirements", "list training alone in spec.nodePools")),
-        ("gcp", ("pool gpu: list training alone in spec.nodePools of a GCPNodeTemplate, which spec.nodeTemplateRef",)),
+        ("gcp", ("pool gpu: list training alone in spec.nodePools of a GCPNodeTemplate with its spec.cluster",)),
         ("aws", ("pod default/p: drop nodeSelector cloud.google.com/gke-nodepool=training",)),
     ],
 )
