@@ -61,7 +61,9 @@ from instance_catalog.prediction.device_plugins import (
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, made_by_cloud, of_no_group
 from instance_catalog.types.instance_type import CapacityType
 
-_ABOUT_LABELS = frozenset({Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY})
+_ABOUT_LABELS = frozenset(
+    {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.GANG_TOPOLOGY, Code.POD_AFFINITY}
+)
 # Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
 _LABELLED_BY_TYPE = (
     *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
@@ -71,7 +73,7 @@ _NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labe
 _GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
 _DESCRIBED: Final = "NAME"  # of a driver that people describe
-_GROUP = "NAME"  # of a group of nodes that people name
+ANY_GROUP: Final = "NAME"  # of a group of nodes that people name
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
 
@@ -114,12 +116,13 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
     # is a slice or nothing that a label makes.
     groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE.keys()}
-    shared = dict.fromkeys(sorted(groups - pool.labels.keys()), _GROUP)
+    shared = dict.fromkeys(sorted((groups | _shared_by_copies(asked)) - pool.labels.keys()), ANY_GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
     # Another change has the pod select the nearest model: no node has the one that the label names.
     labels = {key: value for key, value in labels.items() if not has_nearest(key, value, asked.catalog)}
-    labels = {key: value for key, value in labels.items() if not of_no_group(key, value)}
+    named = {key: value for key, value in labels.items() if shared.get(key) != value}
+    labels = {key: value for key, value in labels.items() if key not in named or not of_no_group(key, value)}
     if any(cloud_named(key) or lacking_label(key, value, asked.catalog) for key, value in labels.items()):
         return  # no node has the GPU that it names, or only one of another cloud has it
     if not _in_their_cloud(labels, pool, asked):
@@ -129,6 +132,13 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         machine_changes = (require(pool, r) for r in requirements)
         buying = _bought_as_named(labels, pool, asked)
         yield Change.together(*machine_changes, *buying, *_given(labels, pool, asked), *leaving_others(asked))
+
+
+def _shared_by_copies(asked: Situation) -> set[str]:
+    """The labels of groups of nodes by which the pod requires to be beside its copies, if no existing node has them."""
+    terms = [term for term in asked.pod.pod_affinity if term.selector and term.selector.matches(asked.pod.labels)]
+    given = {key for node in asked.snapshot.nodes for key in node.labels}
+    return {term.topology_key for term in terms} & _NAMES_OF_POOLS - given
 
 
 def _bought_as_named(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:

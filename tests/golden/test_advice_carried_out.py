@@ -20,7 +20,7 @@ from autoscaler.cli.main import foreslice
 from tests.golden.test_examples import WARNINGS
 
 _ADVICE = re.compile(r"^(?P<pod>\S+/\S+?)(?: and (?P<more>\d+) more)?: (?P<change>.*?)→ (?P<result>.*)$")
-_LAUNCH = re.compile(r"(\d+) × (\S+) \(")
+LAUNCH = re.compile(r"(\d+) × (\S+) \(")
 _TELLING = (
     r"(give \S+ a root disk of \S+ or more \(.*?\), say so"
     r"|say what \S+ costs(?: as [^,]*, of which no price is shipped)?) "
@@ -58,6 +58,12 @@ def workload(kind: str, version: str, spec: dict[str, Any], **metadata: Any) -> 
 CHIPS, NEURON = {"google.com/tpu": 4}, {"aws.amazon.com/neuron": 1}
 SELECTOR = {"selector": {"matchLabels": {"app": "x"}}}
 WAITING = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+TPU_V4 = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+ONE_NODE_POOL = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "cloud.google.com/gke-nodepool"}
+    ]
+}
 CASES = {
     "LeaderWorkerSet": workload(
         "LeaderWorkerSet",
@@ -164,6 +170,18 @@ CASES = {
             **SELECTOR,
         },
     ),
+    "Job whose pods have to be in one node pool": workload(
+        "Job",
+        "batch/v1",
+        {
+            "completions": 2,
+            "parallelism": 2,
+            "completionMode": "Indexed",
+            "template": template(
+                CHIPS, nodeSelector=TPU_V4, affinity={"podAffinity": ONE_NODE_POOL}, restartPolicy="Never"
+            ),
+        },
+    ),
     "other scheduler, labels of people": workload(
         "Deployment",
         "apps/v1",
@@ -242,11 +260,11 @@ def _pool(words: str) -> list[dict[str, Any]]:
     if group := re.search(r"(\S+) alone in spec.nodePools of a GCPNodeTemplate", words):
         spec["nodeTemplateRef"] = {"kind": "GCPNodeTemplate", "name": "new"}
         cluster = {"name": "c", "location": "us-central1"}
-        written = [_object("GCPNodeTemplate", {"cluster": cluster, "nodePools": [group[1]]})]
-    return [*written, _object("CapacityPool", spec)]
+        written = [custom_object("GCPNodeTemplate", {"cluster": cluster, "nodePools": [group[1].lower()]})]
+    return [*written, custom_object("CapacityPool", spec)]
 
 
-def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def custom_object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "foreslice.dev/v1alpha1", "kind": kind, "metadata": {"name": "new"}, "spec": spec}
 
 
@@ -292,108 +310,12 @@ def _kept(manifest: Path, tmp_path: Path) -> int:
         nodes = {p["pod"]: p["node"] for p in plan["placements"]}
         assert advice["pod"] in nodes, advice["change"]
         types = {n["name"]: plan["offerings"][n["offering"]]["instanceType"] for n in plan["launches"]}
-        promised = {kind: int(many) for many, kind in _LAUNCH.findall(advice["result"])}
+        promised = {kind: int(many) for many, kind in LAUNCH.findall(advice["result"])}
         got = Counter(types.values())
         assert types[nodes[advice["pod"]]] in promised
         assert all(got[kind] >= many for kind, many in promised.items()), (advice["result"], got)
         count += 1
     return count
-
-
-def filled(manifest: Path, tmp_path: Path) -> Path:
-    """The file that `--write-objects` writes, once a person has filled it in."""
-    file = tmp_path / "objects.yaml"
-    planned(manifest, options=["--write-objects", str(file)])
-    values = {"<CLUSTER>": "c", "<LOCATION>": "us-central1", "<ZONE>": "us-central1-a", "<RESERVATION>": "r"}
-    values |= {"<START>": "2020-01-01T00:00:00Z", "<END>": "2199-01-01T00:00:00Z"}
-    body = re.sub("^#.*\n", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    file.write_text(re.sub("<[A-Z]+>", lambda found: values[found[0]], body), encoding="utf-8")
-    return file
-
-
-CREATING = [name for name in CASES if not name.startswith(("Gang", "disk", "Spot"))]
-
-
-@pytest.mark.parametrize("case", CREATING)
-def test_the_written_objects_place_the_pods(case: str, tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.yaml"
-    manifest.write_text(yaml.safe_dump(CASES[case]), encoding="utf-8")
-    (advice,) = proposals(planned(manifest))
-    rest, options = told(advice["change"], tmp_path / "catalog")
-    others = [one for one in carried_out(rest) or [] if one["apiVersion"] != "foreslice.dev/v1alpha1"]
-    beside = tmp_path / "beside.yaml"
-    beside.write_text(yaml.safe_dump_all(others), encoding="utf-8")
-    files = [manifest, filled(manifest, tmp_path), *([beside] if others else [])]
-    plan = json.loads(planned(*files, form="json", options=options))
-    promised = {kind: int(many) for many, kind in _LAUNCH.findall(advice["result"])}
-    assert Counter(plan["offerings"][n["offering"]]["instanceType"] for n in plan["launches"]) == promised
-    assert advice["pod"] in {placed["pod"] for placed in plan["placements"]}
-
-
-BOUGHT = {
-    "any": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
-    "of a node pool": {"cloud.google.com/gke-nodepool": "np-2", "kubernetes.io/arch": "arm64"},
-}
-
-
-@pytest.mark.parametrize("selector", BOUGHT.values(), ids=BOUGHT)
-def test_a_written_block_has_its_pool_and_all_that_was_tried(selector: dict[str, str], tmp_path: Path) -> None:
-    """GPU feature discovery, which writes the label of the product, and the node template of the pool."""
-    manifest = tmp_path / "manifest.yaml"
-    pods = template({"nvidia.com/gpu": 4, "cpu": 8}, nodeSelector=selector)
-    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
-    assert "→ 1 × a4x-highgpu-4g (capacity-block), prepaid" in planned(manifest)
-    plan = json.loads(planned(manifest, filled(manifest, tmp_path), form="json"))
-    assert [plan["offerings"][node["offering"]]["capacityType"] for node in plan["launches"]] == ["capacity-block"]
-    assert len(plan["placements"]) == 1
-
-
-def test_a_label_of_feature_discovery_is_there_with_its_profile(tmp_path: Path) -> None:
-    manifest, pool = tmp_path / "manifest.yaml", tmp_path / "pool.yaml"
-    pods = template({"nvidia.com/gpu": 1, "cpu": 1}, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4"})
-    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
-    spec: dict[str, Any] = {"limits": {"nodes": 1}}
-    pool.write_text(yaml.safe_dump(_object("CapacityPool", spec)))
-    text = re.sub(r"\s+", " ", planned(manifest, pool))
-    assert "(or list nvidia:feature-discovery, GPU feature discovery, in spec.drivers.profiles of the pool" in text
-    pool.write_text(
-        yaml.safe_dump(_object("CapacityPool", {**spec, "drivers": {"profiles": ["nvidia:feature-discovery"]}}))
-    )
-    assert len(json.loads(planned(manifest, pool, form="json"))["placements"]) == 1
-
-
-def test_no_name_of_a_product_is_advised_for_parts_that_are_not_there_by_it(tmp_path: Path) -> None:
-    """Nodes with MIG parts have the label of no product, however it is spelt."""
-    manifest = tmp_path / "manifest.yaml"
-    pods = template({"nvidia.com/mig-1g.5gb": 1}, nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-40GB"})
-    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
-    text = re.sub(r"\s+", " ", planned(manifest))
-    assert "did you mean" not in text
-    assert (
-        "to do: select it by foreslice.dev/accelerator (nvidia-a100-40gb), which nodes with claimed MIG parts" in text
-    )
-
-
-def test_what_is_left_to_fill_in_is_no_value(tmp_path: Path) -> None:
-    manifest, file = tmp_path / "manifest.yaml", tmp_path / "objects.yaml"
-    pods = template({"nvidia.com/gpu": 4}, nodeSelector=BOUGHT["any"])
-    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
-    asked = ["plan", "-f", str(manifest), "--write-objects", str(file)]
-    written = CliRunner().invoke(foreslice, asked)
-    left = "<ZONE>, <RESERVATION>, <START>, <END>"
-    assert f"is written; fill in {left}, and give it with -f beside the manifests" in written.stderr
-    assert "note: --write-objects FILE writes CapacityPool and CapacityBlock as tried" in written.stdout
-    refused = CliRunner().invoke(foreslice, ["plan", "-f", str(manifest), "-f", str(file)])
-    assert refused.exit_code == 1
-    for name in (*left.split(", "), "write the value that belongs there"):
-        assert name in str(refused.exception)
-
-
-def test_nothing_is_written_where_a_change_creates_no_object(tmp_path: Path) -> None:
-    file = tmp_path / "objects.yaml"
-    asked = ["plan", "-f", "docs/examples/whole-node.yaml", "--write-objects", str(file)]
-    assert "no change that was found creates an object" in CliRunner().invoke(foreslice, asked).stderr
-    assert not file.exists()
 
 
 @pytest.mark.parametrize("case", CASES)

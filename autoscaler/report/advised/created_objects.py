@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.pool_opening import ANY_GROUP
 from autoscaler.advice.trial import Advice
 from autoscaler.kube.custom.capacity_block import NO_TAINT
 from autoscaler.kube.custom.schema import API_VERSION, taint_json
@@ -29,6 +30,7 @@ _PLACEHOLDER: Final = re.compile(r"<[A-Z]+>")
 MEANINGS: Final = {
     "<CLUSTER>": "the name of your cluster",
     "<LOCATION>": "its region or zone",
+    "<GROUP>": "the name of your node pool",
     "<POOL>": "the CapacityPool whose nodes the block has",
     "<ZONE>": "the zone of the machines that you buy",
     "<RESERVATION>": "the provider's id of the reservation",
@@ -88,7 +90,8 @@ def _template(part: Change, name: str) -> dict[str, Any]:
     """The node template with the group that nodes of the pool start in."""
     (facts,) = (one for one in cloud_facts().values() if one.group_per_type in _labels((part,)))
     kind, spec = facts.group_template
-    return _object(kind, name, json.loads(spec.replace(_GROUP, json.dumps(part.detail["group"]))))
+    group = part.detail["group"]
+    return _object(kind, name, json.loads(spec if group == ANY_GROUP else spec.replace(_GROUP, json.dumps(group))))
 
 
 def _pool(pool: CapacityPool, launched: int, templates: list[dict[str, Any]], *, given: set[str]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.trial import Advice
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Container, Pod, PodAffinityTerm
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
@@ -72,3 +73,11 @@ def test_a_node_pool_whose_machine_another_label_names_is_to_be_checked() -> Non
     selector = {labels.GKE_NODE_POOL: "np-2", labels.GKE_ACCELERATOR: "nvidia-l4"}
     (line,) = advice_lines(_advice(pod("p", node_selector=FrozenMap(selector))))
     assert "only node pool np-2 says which machine it has and how it is paid for, so check it" in line
+
+
+@pytest.mark.parametrize(("app", "listed"), [("x", True), ("other", False)])
+def test_pods_beside_their_copies_need_a_pool_of_one_node_pool(app: str, listed: bool) -> None:
+    """Where they have to be beside other pods, no pool of their own helps."""
+    beside = PodAffinityTerm(LabelSelector((Requirement("app", "In", (app,)),)), labels.GKE_NODE_POOL, ("default",))
+    found = advice_lines(_advice(pod("p", labels=FrozenMap({"app": "x"}), pod_affinity=(beside,))))
+    assert any("NAME alone in spec.nodePools of a GCPNodeTemplate" in line for line in found) is listed
