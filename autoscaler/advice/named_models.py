@@ -94,9 +94,7 @@ def machine_family(key: str, value: str, catalog: Catalog) -> str:
 
 
 def _beginning(key: str, value: str, catalog: Catalog, part: Callable[[str], str]) -> tuple[str, ...]:
-    if not names_groups(key, _OF_GROUPS):
-        return ()
-    text = f"-{re.sub('[^a-z0-9]+', '-', value.lower())}-"
+    text = f"-{re.sub('[^a-z0-9]+', '-', value.lower())}-" if names_groups(key, _OF_GROUPS) else ""
     return tuple(name for name in catalog.types if (begun := part(name)) and f"-{begun}-" in text)
 
 

@@ -157,22 +157,25 @@ def plan(
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)
     with announced("planning …"):
         found = decide(loaded)
-        helps = not why and (html is not None or objects is not None or output in _TEXTS)
-        helping = helping_changes(found) if helps else None
+        helping = helping_changes(found) if not why and (html or objects or output in _TEXTS) else None
     if why:
         print_type_answers(list(type_answers(why, found, samples(found))), output)
         return
     if questions:
         sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
-    if html is not None:
-        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=lines_by_pod(helping))
+    _write_files(html, objects, found, helping)
     given = given_of(found.snapshot) if live else _given(found, loaded)
     _print(found, helping, output, cost_by, given)
-    if objects is not None:
-        write_objects(objects, found, {} if helping is None else helping.by_pod)
     _print_copies(loaded, decide, output)
     if found.plan.left_out or _all_skipped(found, given) or (strict and _falls_short(found.plan, given)):
         sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _write_files(html: Path | None, objects: Path | None, found: Decided, helping: Helping | None) -> None:
+    if html is not None:
+        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=lines_by_pod(helping))
+    if objects is not None:
+        write_objects(objects, found, {} if helping is None else helping.by_pod)
 
 
 def _print_copies(loaded: Loaded, decide: Callable[[Loaded], Decided], output: str) -> None:

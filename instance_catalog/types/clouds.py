@@ -125,12 +125,11 @@ def facts_of(cloud: str) -> CloudFacts:
 
 
 def _facts(row: Mapping[str, Any]) -> CloudFacts:
-    region, zone, in_region, regular = (_whole(row[key]) for key in ("region", "zone", "in_region", "regular"))
     return CloudFacts(
-        region=region,
-        zone=zone,
-        in_region=in_region,
-        regular=regular,
+        region=_whole(row["region"]),
+        zone=_whole(row["zone"]),
+        in_region=_whole(row["in_region"]),
+        regular=_whole(row["regular"]),
         first_zone=row["first_zone"],
         provider_id=row["provider_id"],
         domains=tuple(row["domains"]),
