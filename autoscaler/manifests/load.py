@@ -174,10 +174,9 @@ def load(
     problems += (one.document.located(problem, strict=strict) for one in objects for problem in one.problems)
     if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         problems.append(replace(_NOTHING, file=", ".join(paths)))
-    ordered = _in_order(problems, documents)
     return Loaded(
         snapshot=snapshot,
-        problems=tuple(_alike(ordered)) if planned else ordered,
+        problems=_in_order(problems, documents, joined=planned),
         context=context,
         documents=tuple(documents),
         overlays=tuple(manifests.overlays),
@@ -195,10 +194,12 @@ def _of_kinds(classified: Sequence[object], objects: Sequence[_Object]) -> list[
     return problems if planned else list(without_offers(problems))
 
 
-def _in_order(problems: Sequence[Diagnostic], documents: Sequence[Document]) -> tuple[Diagnostic, ...]:
-    """By file and line, each once: a template that is read for two purposes has each of its mistakes twice."""
+def _in_order(problems: Sequence[Diagnostic], documents: Sequence[Document], *, joined: bool) -> tuple[Diagnostic, ...]:
+    """By file and line, each once: a template that is read for two purposes has each of its mistakes twice. `joined`:
+    equal warnings of several objects are one."""
     once = dict.fromkeys(sorted(problems, key=lambda problem: (problem.file, problem.line)))
-    return tuple(grouped(list(once), documents))
+    found = grouped(list(once), documents)
+    return tuple(_alike(found) if joined else found)
 
 
 def _alike(problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

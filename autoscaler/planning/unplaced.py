@@ -180,14 +180,21 @@ def _over_candidates(alike: Alike, item: int, outcome: Outcome, policy: Policy, 
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return diagnosis(name, _few(reasons, policy))
     everywhere = {tuple(_of_all(reason, lacking) for reason in _reasons(verdict)) for _, verdict in verdicts}
-    crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
-    split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item), *class_of_nothing(packing, item))
-    split = (*_never_together(packing, item, possible), *split)
-    last = (
-        everywhere.pop() if len(everywhere) == 1 else (Reason.of(Code.NO_CANDIDATE, offerings=len(packing.shape_of)),)
-    )
-    found = diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*split, *last))
-    return _unknown(found) if packing.snapshot.from_files and any(map(leaves_open, split)) else found
+    first = tuple(_of_no_offering(packing, item, everywhere, possible))
+    none = (Reason.of(Code.NO_CANDIDATE, offerings=len(packing.shape_of)),)
+    found = diagnosis(LeftOutVerdict.DOES_NOT_FIT, (*first, *(everywhere.pop() if len(everywhere) == 1 else none)))
+    return _unknown(found) if packing.snapshot.from_files and any(map(leaves_open, first)) else found
+
+
+def _of_no_offering(
+    packing: PackingInput, item: int, everywhere: Iterable[tuple[Reason, ...]], possible: Iterable[Verdict]
+) -> Iterator[Reason]:
+    """Reasons that hold of all offerings at once, before those of each."""
+    yield from _never_together(packing, item, possible)
+    if any(reason.code in _CROWDED for found in everywhere for reason in found):
+        yield from _split(packing, item)
+    yield from nothing_has(packing, item)
+    yield from class_of_nothing(packing, item)
 
 
 def _unknown(found: _Diagnosis) -> _Diagnosis:

@@ -1,5 +1,5 @@
-"""Templates of reasons.py: volumes, why a node accepts a pod, why a launched one stays or is removed, and the texts
-about capacity that is requested without pods (ProvisioningRequests and CapacityBuffers)."""
+"""Templates of reasons.py: devices, volumes, why a node accepts a pod, why a launched one stays or is removed, and
+capacity that is requested without pods (ProvisioningRequests and CapacityBuffers)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,36 @@ BOUND_BEFORE: Final = (
 EITHER_WAY: Final = (
     "existing nodes can serve it: give their Nodes and ResourceSlices (`kubectl get nodes,resourceslices -o yaml`); "
     "for new nodes, describe the driver (docs/slices.md, A driver of your own)"
+)
+DEVICE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
+    {
+        Code.NO_DEVICE_OF_CLASS: (
+            NO_LINK,
+            "no ResourceSlice of {unpublished} is among the objects, so it has no device of class {device_class}: give "
+            "its slices with -f (`kubectl get resourceslices -o yaml`), or see why its driver publishes none",
+            "no device of class {device_class}",
+        ),
+        Code.SELECTOR_FALSE: ("no device passes {expressions}", "no device passes the selectors"),
+        Code.TOO_FEW_DEVICES: ("{found} of {wanted} devices pass {expressions}", "{found} of {wanted} devices"),
+        Code.DEVICES_IN_USE: ("{found} of {wanted} devices are free", "all matching devices are in use"),
+        Code.CONSTRAINT_UNSATISFIED: (
+            "{found} of {wanted} devices have the attribute of a constraint",
+            "the constraint on {attribute} cannot be met",
+        ),
+        Code.COUNTERS_EXHAUSTED: ("the shared counters {counter_sets} are exhausted", "shared counters are exhausted"),
+        Code.CAPACITY_INSUFFICIENT: (
+            "no device has a capacity with the name {missing}",
+            "no device has enough capacity left: {capacities} requested",
+            "too little capacity left",
+        ),
+        Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
+        Code.NO_COMBINATION: (
+            "no node has devices of all of DeviceClass {classes}, though some have devices of each",
+            "each request could be met alone, but not all together",
+        ),
+        Code.INVALID_POOL: ("the pool is invalid: {problem}", "the pool is invalid"),
+        Code.INCOMPLETE_POOL: ("the pool is incomplete",),
+    }
 )
 CLASS_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {

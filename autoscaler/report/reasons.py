@@ -13,8 +13,8 @@ from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import (
     CLASS_TEXTS,
+    DEVICE_TEXTS,
     NAME_DROPPED,
-    NO_LINK,
     NODE_TEXTS,
     NOT_GIVEN,
     REQUEST_TEXTS,
@@ -26,32 +26,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
-    Code.NO_DEVICE_OF_CLASS: (
-        NO_LINK,
-        "no ResourceSlice of {unpublished} is among the objects, so it has no device of class {device_class}: give its "
-        "slices with -f (`kubectl get resourceslices -o yaml`), or see why its driver publishes none",
-        "no device of class {device_class}",
-    ),
-    Code.SELECTOR_FALSE: ("no device passes {expressions}", "no device passes the selectors"),
-    Code.TOO_FEW_DEVICES: ("{found} of {wanted} devices pass {expressions}", "{found} of {wanted} devices"),
-    Code.DEVICES_IN_USE: ("{found} of {wanted} devices are free", "all matching devices are in use"),
-    Code.CONSTRAINT_UNSATISFIED: (
-        "{found} of {wanted} devices have the attribute of a constraint",
-        "the constraint on {attribute} cannot be met",
-    ),
-    Code.COUNTERS_EXHAUSTED: ("the shared counters {counter_sets} are exhausted", "shared counters are exhausted"),
-    Code.CAPACITY_INSUFFICIENT: (
-        "no device has a capacity with the name {missing}",
-        "no device has enough capacity left: {capacities} requested",
-        "too little capacity left",
-    ),
-    Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
-    Code.NO_COMBINATION: (
-        "no node has devices of all of DeviceClass {classes}, though some have devices of each",
-        "each request could be met alone, but not all together",
-    ),
-    Code.INVALID_POOL: ("the pool is invalid: {problem}", "the pool is invalid"),
-    Code.INCOMPLETE_POOL: ("the pool is incomplete",),
+    **DEVICE_TEXTS,
     Code.CLAIM_ALLOCATED_ELSEWHERE: ("is allocated where node {node} cannot reach it", "is allocated elsewhere"),
     Code.CLAIM_RESERVED_FULL: ("is reserved for {limit} pods already", "is reserved for as many pods as possible"),
     Code.CLAIM_DELETING: ("is being deleted",),

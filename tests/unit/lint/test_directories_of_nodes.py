@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.kube.storage import parse_persistent_volume
+from autoscaler.lint.other_systems import foreign_advice
 from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
 from instance_catalog.dataclass import replace
@@ -40,3 +41,14 @@ def test_pods_on_new_nodes_are_told_that_the_directory_is_empty(volume: Persiste
         assert (
             "is /srv/models of whichever node its pod is on, which is a new one for default/p and 1 more" in one.message
         )
+
+
+@pytest.mark.parametrize("path", ["/data01/models", "/devices", "/mnt/models", "/var/models"])
+def test_a_path_that_a_new_node_does_not_have(path: str) -> None:
+    (found,) = foreign_advice(snapshot([pod("p", host_paths=(path,))]), CATALOG)
+    assert found.message.startswith(f"mounts {path} of its node")
+
+
+@pytest.mark.parametrize("path", ["/", "/dev/shm", "/etc/", "/mnt", "/root", "/var", "/var/lib/kubelet/pods"])
+def test_a_path_that_every_node_has(path: str) -> None:
+    assert list(foreign_advice(snapshot([pod("p", host_paths=(path,))]), CATALOG)) == []

@@ -291,8 +291,9 @@ def test_a_gpu_that_the_device_plugin_does_not_serve() -> None:
     state = snapshot([asking("amd.com/gpu")])
     (found,) = foreign_advice(state, shipped("g4ad.xlarge"))
     assert "has a GPU of AMD but the Radeon Pro V520: ROCm does not support it" in found.message
-    given = FrozenMap({"amd.com/gpu": Quantity.of(1)})
-    handing = replace(shipped("g4ad.xlarge").get("g4ad.xlarge"), extended_resources=given)
+    handing = replace(
+        shipped("g4ad.xlarge").get("g4ad.xlarge"), extended_resources=FrozenMap({"amd.com/gpu": Quantity.of(1)})
+    )
     assert list(foreign_advice(state, Catalog.of([handing]))) == []
 
 
@@ -331,26 +332,6 @@ def test_a_required_affinity_is_named_as_such_beside_a_selector_of_another_label
     assert found.field == "spec.affinity.nodeAffinity"
     (found,) = told(replace(asking("nvidia.com/gpu"), node_selector=selector.with_items({key: "nowhere"})))
     assert found.field.startswith("spec.nodeSelector")
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        *(("/data01/models", 1), ("/devices", 1), ("/mnt/models", 1), ("/var/models", 1)),
-        *(
-            ("/dev/shm", 0),
-            ("/var/lib/kubelet/pods", 0),
-            ("/", 0),
-            ("/etc/", 0),
-            ("/var", 0),
-            ("/mnt", 0),
-            ("/root", 0),
-        ),
-    ],
-)
-def test_a_path_that_a_new_node_does_not_have(path: str, expected: int) -> None:
-    found = told(pod("p", host_paths=(path,)))
-    assert [f"mounts {path} of its node" in one.message for one in found] == [True] * expected
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from instance_catalog.diagnostic import Severity
-from tests.unit.manifests.test_foreign import problems, read
+from tests.unit.manifests.foreign.test_foreign import problems, read
 
 BETA = """apiVersion: resource.k8s.io/%s
 kind: ResourceClaimTemplate
