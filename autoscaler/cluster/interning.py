@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.requests import NOTHING
+from autoscaler.planning.demand.handed_out import names_device
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
@@ -75,4 +76,4 @@ def _interned(texts: FrozenMap[str, str]) -> FrozenMap[str, str]:
 
 
 def _read(annotations: FrozenMap[str, str]) -> FrozenMap[str, str]:
-    return FrozenMap({key: value for key, value in annotations.items() if key in POD_ANNOTATIONS})
+    return FrozenMap({key: value for key, value in annotations.items() if key in POD_ANNOTATIONS or names_device(key)})

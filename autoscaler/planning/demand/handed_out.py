@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from autoscaler.model.pod import Pod
@@ -14,17 +15,23 @@ from instance_catalog.drivers.device_plugins import handing_out
 _WORDS: Final = re.compile(r"(?:^|[^a-z])v?[gn]pus?(?:[^a-z]|$)")
 
 
+@lru_cache(maxsize=10_000)
+def names_device(key: str) -> bool:
+    """True of the key of an annotation by which such a system is asked for a device."""
+    return key.startswith(handing_out().keys) or bool(_WORDS.search(key))
+
+
 def handed_out(pod: Pod) -> Mapping[str, Fact]:
     """What in the pod says that it gets a device, "handed", and the kind of it that no cloud of the catalog has,
     "kind"; or nothing."""
     known = handing_out()
-    keys = [key for key in pod.annotations if key.startswith(known.keys) or _WORDS.search(key)]
+    asked = {key: value for key, value in pod.annotations.items() if names_device(key)}
     labels = [key for key in pod.labels if key.startswith(known.keys)]
     found = [f"schedulerName {pod.scheduler_name}"] if pod.scheduler_name in known.schedulers else []
     found += [f"runtimeClassName {pod.runtime_class}"] if pod.runtime_class in known.runtime_classes else []
-    found += [f"annotation {keys[0]}"] if keys else [f"label {labels[0]}"] if labels else []
+    found += [f"annotation {next(iter(asked))}"] if asked else [f"label {labels[0]}"] if labels else []
     if not found:
         return {}
-    said = " ".join((pod.runtime_class, *(pod.annotations[key] for key in keys))).lower()
+    said = " ".join((pod.runtime_class, *asked.values())).lower()
     kind = next((kind for word, kind in known.absent.items() if word in said), "")
     return {"handed": tuple(found), **({"kind": kind} if kind else {})}

@@ -11,6 +11,8 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from autoscaler.cluster.interning import PodInterner
 from autoscaler.kube.pod import parse_pod
 from autoscaler.model.pod import Pod
@@ -76,6 +78,13 @@ def test_empty_parts_are_recognised_without_a_search() -> None:
     assert all(pod.claim_amounts is NOTHING and pod.node_selector is NOTHING for pod in pods)
     assert pods[0] == Pod("default", "pod-1")
     assert interned._parts == {(type(NOTHING), NOTHING): NOTHING}
+
+
+@pytest.mark.parametrize("key", ["tensor-fusion.ai/gpu-count", "example.com/npu-type"])
+def test_an_annotation_that_asks_another_system_for_a_device_is_kept(key: str) -> None:
+    asking = raw(1)
+    asking["metadata"]["annotations"][key] = "1"
+    assert PodInterner().of(parse_pod(asking)).annotations[key] == "1"
 
 
 def test_annotations_that_nobody_reads_are_dropped() -> None:
