@@ -28,7 +28,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from tests.builders import NOW, claim, gpus, pod, snapshot
-from tests.properties.test_device_states import CATALOG, market_of
+from tests.properties.test_device_states import CATALOG, packing_of
 
 POOLS = (
     CapacityPool("a", drivers=("nvidia",), labels=FrozenMap({"team": "a", "size": "3"})),
@@ -97,12 +97,12 @@ def test_labels_by_which_running_pods_repel_others_count_for_pods_that_select_no
 
 def alike(state: Snapshot) -> None:
     """Fails unless every shape answers as without the comparison of selections."""
-    market = market_of(state, CATALOG)
+    market = packing_of(state, CATALOG)
     every = [(shape, item) for item in range(len(market.classes)) for shape in range(len(market.shapes))]
     alone = {key: (type(market.trials.verdict(*key)), market.trials.explained(*key)) for key in every}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selections, "_MANY", 1)
-        trials = market_of(state, CATALOG).trials
+        trials = packing_of(state, CATALOG).trials
         told: dict[Hashable, Verdict] = {}
         for shape, item in every:
             found = trials.explained(shape, item)
@@ -149,7 +149,7 @@ def test_pods_that_no_offering_selects_are_compared_once_with_nodes_that_look_al
         assert [entry.reasons[0].detail["wanted"] for entry in found.left_out] == [f"g{n}" for n in range(count)]
         assert {entry.pod for entry in found.left_out} == {f"default/p{n:03}" for n in range(count)}
         counts.append(len(asked))
-    shapes = len(market_of(crowd(1), CATALOG).shapes)
+    shapes = len(packing_of(crowd(1), CATALOG).shapes)
     # All nodes look alike to them; the first pod speaks for all about each shape.
     assert counts[1] - counts[0] == 100
     assert counts[0] <= 100 + shapes
@@ -174,7 +174,7 @@ def test_only_candidates_that_are_told_differently_are_explained(monkeypatch: py
 
 def test_a_class_that_cannot_pay_for_the_comparison_is_decided_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selections, "_MANY", 1)
-    market = market_of(crowd(2), CATALOG)
+    market = packing_of(crowd(2), CATALOG)
     first, second = (market.trials._pods.of(item, 0) for item in range(2))
     assert first is not None
     assert second is not None

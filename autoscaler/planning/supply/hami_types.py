@@ -47,8 +47,8 @@ def other_types(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Ot
 
 def _contradicted(pod: Pod, card: Accelerator) -> str:
     """The annotation of the pod that excludes the GPU; or nothing."""
-    found = ((key, pod.annotations[key], wanted) for key, wanted in _TYPES.items() if key in pod.annotations)
-    return next((key for key, text, wanted in found if _named(text.split(","), card) is not wanted), "")
+    found = ((key, pod.annotations[key].split(",")) for key in _TYPES if key in pod.annotations)
+    return next((key for key, types in found if _named(types, card) is not _TYPES[key]), "")
 
 
 def _named(types: Iterable[str], card: Accelerator) -> bool:

@@ -100,5 +100,5 @@ def test_a_pool_for_the_class_is_tried_with_its_machines(
     (line,) = advice_lines(found)
     assert said in line
     assert [ref.instance_type for ref, _ in found[0].result.launches] == [machine]
-    of_class = ": the cheapest of the machines in spec.priorities of ComputeClass serving, of which GKE takes the first"
+    of_class = "the cheapest of the machines in spec.priorities of ComputeClass serving, of which GKE takes the first"
     assert (of_class in line) is ("nodepools" not in priorities[0])
