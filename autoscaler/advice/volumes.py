@@ -11,7 +11,7 @@ from autoscaler.advice.situation import Situation
 from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim
+from autoscaler.model.storage import PersistentVolumeClaim, VolumeBindingMode
 from autoscaler.planning.demand.mounted import clouds_of_storage_names
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.demand.unmet_affinity import unmet_terms, wanted_pods
@@ -95,7 +95,11 @@ def _classes_missing(pod: Pod, snapshot: Snapshot) -> dict[str, str]:
     """The StorageClasses that are not in sight, by the claims of the pod that wait for a volume of them."""
     waiting = {claim.key: claim.storage_class or "" for claim in _waiting_claims(pod, snapshot)}
     known = snapshot.storage_classes
-    return {k: name for k, name in waiting.items() if name in known and known[name].binding_mode == UNKNOWN_BINDING}
+    return {
+        k: name
+        for k, name in waiting.items()
+        if name in known and known[name].binding_mode == VolumeBindingMode.UNKNOWN
+    }
 
 
 def _immediate_classes(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
@@ -103,13 +107,20 @@ def _immediate_classes(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
     for claim in _waiting_claims(pod, snapshot):
         found = snapshot.storage_classes.get(claim.storage_class or "")
         made = found is not None and found.provisioner not in ("", NO_PROVISIONER)
-        if found is not None and made and found.binding_mode not in (DELAYED, UNKNOWN_BINDING):
+        if (
+            found is not None
+            and made
+            and found.binding_mode not in (VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, VolumeBindingMode.UNKNOWN)
+        ):
             yield found.name
 
 
 def _waiting(snapshot: Snapshot, classes: Collection[str]) -> Snapshot:
     """The snapshot in which the volumes of these classes wait for pods."""
-    changed = {name: replace(snapshot.storage_classes[name], binding_mode=DELAYED) for name in classes}
+    changed = {
+        name: replace(snapshot.storage_classes[name], binding_mode=VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER)
+        for name in classes
+    }
     return replace(snapshot, storage_classes=FrozenMap({**snapshot.storage_classes, **changed}))
 
 

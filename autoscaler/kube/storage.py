@@ -10,12 +10,12 @@ from autoscaler.kube.problem import Problems, left_by_template
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.storage import (
-    DELAYED,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageCapacity,
     StorageClass,
     VolumeAttachment,
+    VolumeBindingMode,
 )
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -29,7 +29,7 @@ _ZONE_SEPARATOR = "__"  # several zones in one label value (volumehelpers.LabelM
 _TOPOLOGY = (keys.ZONE_BETA, keys.REGION_BETA, keys.ZONE, keys.REGION)
 # Volume plugins that became CSI drivers (csi-translation-lib, v0.36.3).
 _IN_TREE = ("awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk", "portworxVolume")
-_BINDING_MODES = ("Immediate", DELAYED)  # the first is the default
+_BINDING_MODES = {mode.value: mode for mode in VolumeBindingMode if mode is not VolumeBindingMode.UNKNOWN}
 _PROVISIONER = (
     "name the driver that makes its volumes (`kubectl get csidrivers`), or kubernetes.io/no-provisioner for volumes "
     "that people make"
@@ -148,9 +148,10 @@ def parse_storage_class(raw: object, problems: Problems | None = None, *, origin
     provisioner = fields.text("provisioner")
     if fields.raw("provisioner") in (None, ""):
         fields.error("provisioner", "is required", _PROVISIONER)
+    mode = fields.choice("volumeBindingMode", _BINDING_MODES, VolumeBindingMode.IMMEDIATE.value)
     found = StorageClass(
         name=metadata.name,
-        binding_mode=fields.choice("volumeBindingMode", _BINDING_MODES, _BINDING_MODES[0]),
+        binding_mode=_BINDING_MODES.get(mode, VolumeBindingMode.UNKNOWN),
         topologies=NodeSelector(terms) if terms else None,
         provisioner=provisioner,
         default=metadata.annotations.get(keys.DEFAULT_STORAGE_CLASS) == "true",

@@ -13,7 +13,7 @@ from autoscaler.model.node import with_volume_limits
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, StorageClass
+from autoscaler.model.storage import CLUSTER_DEFAULT, StorageClass, VolumeBindingMode
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.scheduling.pv_controller import with_bound_claims, with_made_volumes
 from autoscaler.scheduling.volumes import KnownVolumes, Volumes
@@ -164,5 +164,5 @@ def add_storage_classes(manifests: ManifestSet) -> None:
         manifests.volume_claims[key] = replace(claim, storage_class=name)
         if name not in manifests.storage_classes:
             provisioner = _INSTALLED.get(name, "")
-            mode = DELAYED if provisioner else UNKNOWN_BINDING
+            mode = VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER if provisioner else VolumeBindingMode.UNKNOWN
             manifests.storage_classes[name] = StorageClass(name, mode, provisioner=provisioner)

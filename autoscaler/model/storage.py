@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from autoscaler.model.labels import LabelSelector
@@ -64,9 +65,15 @@ class PersistentVolumeClaim(Namespaced):
     origin: Origin = field(default=CLUSTER, compare=False)
 
 
-DELAYED: Final = "WaitForFirstConsumer"
-UNKNOWN_BINDING: Final = ""  # of a class that is not in the snapshot
 CLUSTER_DEFAULT: Final = "(the cluster's default)"  # the name of the default class that is not in the snapshot
+
+
+class VolumeBindingMode(Enum):
+    """When the volume of a claim is made and bound."""
+
+    IMMEDIATE = "Immediate"
+    WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+    UNKNOWN = ""  # of a class that is not in the snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ class StorageClass:
     """`topologies` are allowedTopologies as a node selector; None allows every node."""
 
     name: str
-    binding_mode: str = "Immediate"
+    binding_mode: VolumeBindingMode = VolumeBindingMode.IMMEDIATE
     topologies: NodeSelector | None = None
     provisioner: str = ""
     default: bool = False

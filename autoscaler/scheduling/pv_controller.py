@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, VolumeBindingMode
 from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -86,7 +86,7 @@ def _binds(name: str, volume: PersistentVolume, volumes: Volumes) -> bool:
     """True if the controller binds it, or nobody can tell the difference: if it is unknown whether the class waits for
     the pod, kube-scheduler would choose the same volume on every node, as long as every node reaches it."""
     found = volumes.classes.get(name)
-    if found is not None and found.binding_mode == UNKNOWN_BINDING:
+    if found is not None and found.binding_mode == VolumeBindingMode.UNKNOWN:
         return volume.node_affinity is None and not volume.topology
     return True
 
@@ -94,7 +94,7 @@ def _binds(name: str, volume: PersistentVolume, volumes: Volumes) -> bool:
 def _waits(name: str, volumes: Volumes) -> bool:
     """True if claims of the class wait for their pods: kube-scheduler chooses their volumes."""
     found = volumes.classes.get(name)
-    return found is not None and found.binding_mode == DELAYED
+    return found is not None and found.binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
 
 
 def with_bound_claims(volumes: Volumes) -> Volumes:
@@ -115,7 +115,11 @@ def with_made_volumes(volumes: Volumes) -> Volumes:
     for key, claim in volumes.claims.items():
         found = volumes.class_of(claim)
         waits = claim.volume is None and not claim.lost and not claim.deleting and key not in volumes.bound_claims
-        if not waits or found is None or found.binding_mode in (DELAYED, UNKNOWN_BINDING):
+        if (
+            not waits
+            or found is None
+            or found.binding_mode in (VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, VolumeBindingMode.UNKNOWN)
+        ):
             continue
         can_make = found.provisioner in unplaced and found.topologies is None
         if can_make and next(volumes.suiting(claim, found.name), None) is None:

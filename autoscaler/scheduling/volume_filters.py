@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
-from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING, PersistentVolume, PersistentVolumeClaim
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, VolumeBindingMode
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import NO_PROVISIONER, is_in_tree
 from autoscaler.scheduling.world import World
@@ -80,9 +80,9 @@ def not_waiting(pod: Pod, claim: PersistentVolumeClaim, world: World) -> Reason 
     """The reason why a claim gets no volume when the pod is scheduled; None if its class waits for the pod."""
     storage_class = world.volumes.class_of(claim)
     subject = Subject("pod", pod.key)
-    if storage_class is not None and storage_class.binding_mode == UNKNOWN_BINDING:
+    if storage_class is not None and storage_class.binding_mode == VolumeBindingMode.UNKNOWN:
         return Reason.of(Code.UNSUPPORTED, subject, claim=claim.key, storage_class=storage_class.name)
-    if storage_class is None or storage_class.binding_mode != DELAYED:
+    if storage_class is None or storage_class.binding_mode != VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER:
         if world.snapshot.from_files:
             return _bound_before(subject, claim, world)
         return Reason.of(Code.VOLUME_UNBOUND, subject, claim=claim.key, immediate="does not wait for a pod")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.storage import DELAYED, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from autoscaler.scheduling.pv_controller import bound_by_controller
 from autoscaler.scheduling.volumes import NO_PROVISIONER, KnownVolumes, Volumes, reaches
 from instance_catalog.dataclass import replace
@@ -93,7 +93,12 @@ def volumes(draw: st.DrawFn) -> Volumes:
         {claim.key: claim for claim in claims},
         {
             "at-once": StorageClass("at-once", provisioner=NO_PROVISIONER),
-            "later": StorageClass("later", DELAYED, provisioner=NO_PROVISIONER, default=draw(st.booleans())),
+            "later": StorageClass(
+                "later",
+                VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER,
+                provisioner=NO_PROVISIONER,
+                default=draw(st.booleans()),
+            ),
         },
     )
 

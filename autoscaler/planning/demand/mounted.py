@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import UNKNOWN_BINDING
+from autoscaler.model.storage import VolumeBindingMode
 from instance_catalog.types.clouds import cloud_facts
 
 
@@ -30,7 +30,7 @@ def clouds_of_storage_names(pods: Iterable[Pod], snapshot: Snapshot) -> dict[str
             claim = snapshot.volume_claims.get(f"{pod.namespace}/{name}")
             if claim is not None:
                 known = snapshot.storage_classes.get(claim.storage_class or "")
-                name = known.name if known is not None and known.binding_mode == UNKNOWN_BINDING else ""
+                name = known.name if known is not None and known.binding_mode == VolumeBindingMode.UNKNOWN else ""
             for cloud, facts in cloud_facts().items():
                 if facts.storage_names.fullmatch(name):
                     found.setdefault(cloud, name)

@@ -164,7 +164,11 @@ def test_storage_classes() -> None:
         "allowedTopologies": [{"matchLabelExpressions": [{"key": "z", "values": ["a"]}]}],
     }
     found = parse_storage_class(raw)
-    assert (found.default, found.binding_mode, found.provisioner) == (True, "WaitForFirstConsumer", "ebs.csi.aws.com")
+    assert (found.default, found.binding_mode.value, found.provisioner) == (
+        True,
+        "WaitForFirstConsumer",
+        "ebs.csi.aws.com",
+    )
     assert found.topologies == NodeSelector((NodeSelectorTerm((Requirement("z", "In", ("a",)),)),))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.reason import Code
-from autoscaler.model.storage import DELAYED, UNKNOWN_BINDING
+from autoscaler.model.storage import VolumeBindingMode
 from autoscaler.report.reasons import text_of
 from tests.builders import plan
 from tests.unit.manifests.texts import CLAIM, POD, changed, loaded
@@ -45,14 +45,14 @@ def answer(*texts: str) -> tuple[str, frozenset[Code], str]:
 
 @pytest.mark.parametrize("name", ["gp2", "standard-rwo", "premium-rwo"])
 def test_classes_of_eks_and_gke_wait_for_pods(name: str) -> None:
-    assert loaded(naming(name)).snapshot.storage_classes[name].binding_mode == DELAYED
+    assert loaded(naming(name)).snapshot.storage_classes[name].binding_mode == VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER
     assert answer(naming(name))[0] == "fits"
 
 
 @pytest.mark.parametrize("name", ["gp3", "standard", None])
 def test_of_other_classes_it_is_open(name: str | None) -> None:
     (missing,) = loaded(naming(name)).snapshot.storage_classes.values()
-    assert missing.binding_mode == UNKNOWN_BINDING
+    assert missing.binding_mode == VolumeBindingMode.UNKNOWN
     verdict, codes, text = answer(naming(name))
     assert verdict == "unknown"
     assert Code.UNSUPPORTED in codes
@@ -60,7 +60,7 @@ def test_of_other_classes_it_is_open(name: str | None) -> None:
     assert "not in the files" in text
 
 
-@pytest.mark.parametrize(("mode", "verdict"), [("Immediate", "unknown"), (DELAYED, "fits")])
+@pytest.mark.parametrize(("mode", "verdict"), [("Immediate", "unknown"), ("WaitForFirstConsumer", "fits")])
 @pytest.mark.parametrize("name", ["own", None])
 def test_what_the_files_contain_counts(mode: str, verdict: str, name: str | None) -> None:
     assert answer(OWN.replace("MODE", mode), naming(name))[0] == verdict
@@ -119,7 +119,9 @@ spec: {{accessModes: [ReadWriteOnce], storageClassName: "{name}", capacity: {{st
             (of_class("own"), OWN, naming("own"), naming("own").replace("name: data", "name: e")), None, id="two claims"
         ),
         pytest.param(
-            (of_class("own"), OWN.replace("MODE", DELAYED), naming("own")), None, id="chosen when a pod is scheduled"
+            (of_class("own"), OWN.replace("MODE", "WaitForFirstConsumer"), naming("own")),
+            None,
+            id="chosen when a pod is scheduled",
         ),
     ],
 )
@@ -165,7 +167,7 @@ def test_a_claim_that_no_volume_suits_says_so() -> None:
 
 
 def test_a_class_that_makes_no_volumes_needs_one_that_reaches_the_node() -> None:
-    own = OWN.replace("MODE", DELAYED).replace("example.com", "kubernetes.io/no-provisioner")
+    own = OWN.replace("MODE", "WaitForFirstConsumer").replace("example.com", "kubernetes.io/no-provisioner")
     assert answer(own, of_class("own"), naming("own"))[0] == "fits"
     verdict, _, text = answer(own, of_class("own", fields=PLACE), naming("own"))
     assert verdict == "does-not-fit"
@@ -177,7 +179,7 @@ def test_a_volume_elsewhere_says_where() -> None:
     assert verdict == "does-not-fit"
     assert "volume v: reaches only nodes with z Exists" in text
     topologies = "allowedTopologies: [{matchLabelExpressions: [{key: z, values: [a]}]}]"
-    text = answer(OWN.replace("MODE", f"{DELAYED}\n{topologies}"), naming("own"))[2]
+    text = answer(OWN.replace("MODE", f"WaitForFirstConsumer\n{topologies}"), naming("own"))[2]
     assert "volume default/data: reaches only nodes with z In [a]" in text
 
 

@@ -13,7 +13,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -25,7 +25,7 @@ _NODES = 12
 _KINDS = 16
 # Enough for four kinds that look at all nodes.
 _TIGHT = Policy(work=WorkLimits(per_round=40_000, selectors_per_round=1, per_pod=40_000, hints_per_round=1))
-_LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")
+_LATER = StorageClass("later", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner="ebs.csi.aws.com")
 
 
 def _present(*, cpu: int, devices: int = 1) -> tuple[tuple[Node, ...], tuple[ResourceSlice, ...]]:

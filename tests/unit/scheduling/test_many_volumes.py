@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from autoscaler.model.storage import DELAYED, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from autoscaler.scheduling import volumes as storage
 from autoscaler.scheduling.pv_controller import bound_by_controller
 from autoscaler.scheduling.volumes import NO_PROVISIONER, KnownVolumes, Volumes
@@ -19,7 +19,7 @@ from tests.unit.scheduling.scene import HOST, node, pod
 
 V = TypeVar("V")
 SIZE = Quantity.parse("100Gi")
-LOCAL = StorageClass("local", DELAYED, provisioner=NO_PROVISIONER)
+LOCAL = StorageClass("local", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner=NO_PROVISIONER)
 MOST = 10  # volumes that one claim looks at on one node
 
 

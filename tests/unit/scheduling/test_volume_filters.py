@@ -14,6 +14,7 @@ from autoscaler.model.storage import (
     StorageCapacity,
     StorageClass,
     VolumeAttachment,
+    VolumeBindingMode,
 )
 from autoscaler.model.verdict import Fits, Unknown
 from autoscaler.scheduling.fit import fit_one
@@ -23,7 +24,7 @@ from instance_catalog.kubernetes.labels import REGION, ZONE, ZONE_BETA
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.unit.scheduling.scene import IN_ZONE_B, bound, codes, node, pod, selector, world
 
-LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")
+LATER = StorageClass("later", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner="ebs.csi.aws.com")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,10 @@ LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.c
             id="class allows another zone only",
         ),
         pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", "later"), "class": replace(LATER, binding_mode="Immediate")},
+            {
+                "claim": PersistentVolumeClaim("ns", "d", "later"),
+                "class": replace(LATER, binding_mode=VolumeBindingMode.IMMEDIATE),
+            },
             [Code.VOLUME_UNBOUND],
             id="immediate and not bound",
         ),
@@ -204,7 +208,7 @@ def test_zones_of_volumes(topology: dict[str, tuple[str, ...]], labels: dict[str
     assert codes(pod(volumes=("v",)), "n1", seen) == expected
 
 
-LOCAL = StorageClass("local", "WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner")
+LOCAL = StorageClass("local", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner="kubernetes.io/no-provisioner")
 FREE = PersistentVolume(
     "free", storage_class="local", capacity=Quantity.parse("2Gi"), access_modes=("ReadWriteOnce",), available=True
 )

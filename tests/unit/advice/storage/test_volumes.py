@@ -13,7 +13,7 @@ from autoscaler.kube.storage import parse_storage_class
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import PodAffinityTerm
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import CLUSTER_DEFAULT, DELAYED, UNKNOWN_BINDING, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import CLUSTER_DEFAULT, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.reasons import text_of
@@ -56,7 +56,7 @@ def of_class(found: StorageClass, selector: dict[str, str] | None = None, *modes
 
 def of_unknown_class(selector: dict[str, str], *modes: str, name: str = "gp3") -> Snapshot:
     """The same with a StorageClass that the files lack."""
-    return of_class(StorageClass(name, UNKNOWN_BINDING), selector, *modes)
+    return of_class(StorageClass(name, VolumeBindingMode.UNKNOWN), selector, *modes)
 
 
 def test_a_class_that_the_files_lack_is_the_change() -> None:
@@ -90,7 +90,9 @@ def test_no_machine_helps_the_second_pod_of_a_volume_for_one() -> None:
     state = replace(
         given,
         volume_claims=FrozenMap({models.key: models}),
-        storage_classes=FrozenMap({"gp2": StorageClass("gp2", DELAYED, provisioner="ebs.csi.aws.com")}),
+        storage_classes=FrozenMap(
+            {"gp2": StorageClass("gp2", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner="ebs.csi.aws.com")}
+        ),
     )
     policy = Policy(considered=10_000)
     found = plan_for(state, CATALOG, policy, NOW)

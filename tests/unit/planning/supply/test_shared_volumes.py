@@ -7,7 +7,7 @@ import pytest
 from autoscaler.model.plan import Placement, Target
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import DELAYED, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.dataclass import replace
@@ -24,7 +24,9 @@ def given(*modes: str, provisioner: str = EBS, volume: PersistentVolume | None =
         [pod(name, volumes=("data",)) for name in ("p", "q", "r")],
         volume_claims=FrozenMap({data.key: data}),
         volumes=FrozenMap({volume.name: volume} if volume else {}),
-        storage_classes=FrozenMap({"sc": StorageClass("sc", DELAYED, provisioner=provisioner)}),
+        storage_classes=FrozenMap(
+            {"sc": StorageClass("sc", VolumeBindingMode.WAIT_FOR_FIRST_CONSUMER, provisioner=provisioner)}
+        ),
     )
 
 
