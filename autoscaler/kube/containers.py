@@ -42,18 +42,35 @@ _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9]
 # Weights in fewer than 16 bits, or of a model that is published so.
 _SMALLER: Final = re.compile(
     r"(?i)awq|gptq|fp8|fp4|int4|int8|[48]-?bit|w[48]a(?:8|16)|gguf|bnb|bitsandbytes|quantiz|-q[48]|ollama"
-    # Published so (2026-11): DeepSeek-V3 in FP8 (files and tags of
-    # deepseek-ai/DeepSeek-V3), Kimi-K2 in FP8 (vLLM recipes), Kimi-K2.6 in INT4 (llm-compressor 0.11, "Kimi-K2.6 FP8
-    # Block Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). For DeepSeek-R1 this is inferred: it has
-    # the architecture of V3, and its card was not read.
+    # Published so (2026-11), beside those in _PUBLISHED: Kimi-K2.6 in INT4 (llm-compressor 0.11, "Kimi-K2.6 FP8 Block
+    # Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). Of other variants of DeepSeek it is not known.
     r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
 # Published with weights of 4 bits, which no server makes smaller: in MXFP4 (model card of openai/gpt-oss-20b, 2026-11).
 _FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
+# Models whose names say no size, or only what is active of it: the billions of parameters and the bits with which they
+# are published. Another word or a tag behind the name makes it another model. Sources, read 2026-11: DeepSeek-V3:
+# README_WEIGHTS.md and tag fp8 of deepseek-ai/DeepSeek-V3; R1: README.md of deepseek-ai/DeepSeek-R1, which says that it
+# is trained from V3; V3.1: "DeepSeek V3/V3.1/R1 Usage" of SGLang, which runs the three alike. Kimi-K2: README.md of
+# MoonshotAI/Kimi-K2 ("1T", "block-fp8"). Llama 4: models/llama4/MODEL_CARD.md of meta-llama/llama-models; Maverick is
+# published in FP8 as well, and named so.
+_PUBLISHED: Final = tuple(
+    (re.compile(rf"(?i)(?<![\w.-])(?:{name})(?![\w.:-])"), billions, bits)
+    for name, billions, bits in (
+        (r"deepseek-(?:v3(?:\.1)?|r1)(?:-(?:base|zero|0324|0528|terminus|671b))*", 671, 8),
+        (r"kimi-k2(?:-(?:base|instruct|0905))*", 1000, 8),
+        (r"llama-4-scout-17b-16e(?:-instruct)?", 109, 16),
+        (r"llama-4-maverick-17b-128e(?:-instruct)?", 400, 16),
+    )
+)
+# The value is a format of tool calls or of reasoning, which has the name of a model.
+_PARSER: Final = re.compile(r"(?i)-parser[ =]\S+")
 # Not all of the weights are on GPUs: options of vLLM and of Transformers.
 _OFFLOADED: Final = re.compile(r"(?i)cpu[-_]offload|offload_folder")
 # One pod has not all of the weights on its GPUs: options of vLLM, SGLang and torchrun.
-_SPREAD: Final = re.compile(r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr")
+_SPREAD: Final = re.compile(
+    r"(?i)pipeline[-_]parallel|nnodes|node[-_]rank|dist-init-addr|data[-_]parallel[-_](?:address|start[-_]rank)"
+)
 # An address of a server in the same pod.
 _BESIDE: Final = re.compile(r"https?://(?:127\.0\.0\.1|localhost)\b")
 # Programs that serve models, and their specific options.
@@ -159,18 +176,36 @@ def _model(fields: Fields) -> NamedModel:
 @lru_cache(maxsize=256)
 def named_model(text: str) -> NamedModel:
     """The same for their text, which pods of one workload share."""
-    quantized, four = bool(_SMALLER.search(text)), bool(_FOUR_BITS.search(text))
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
+    published, rest = _published(_PARSER.sub(" ", text), serves=serves)
+    quantized, four = bool(_SMALLER.search(rest)), bool(_FOUR_BITS.search(text))
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
-    if not _SIZE.search(text) or quantized or _OFFLOADED.search(text):
+    sizes = [(float(size[1]), 4 if four else 16) for word in _WORD.findall(rest) if (size := _SIZE.search(word))]
+    sizes += published
+    if not sizes or quantized or _OFFLOADED.search(text):
         method = _method(text) if serves and _VLLM.search(text) else ""
         return NamedModel(quantized=quantized or four, bfloat16=bfloat16 and bool(method), quantization=method)
-    billions = max((float(size[1]) for word in _WORD.findall(text) if (size := _SIZE.search(word))), default=None)
-    bits = 4 if four else 16
+    billions, bits = max(sizes)
     spread, beside = bool(_SPREAD.search(text)), bool(_BESIDE.search(text))
     return NamedModel(billions, bits, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
+
+
+def _published(text: str, *, serves: bool) -> tuple[list[tuple[float, int]], str]:
+    """The sizes of the models in _PUBLISHED that the text names, and the text without these names. A name without any
+    number counts only of a server, and not beside another size, which may be that of the model: people call the
+    distilled ones and their own so, too."""
+    found, rest = list[tuple[float, int]](), text
+    for name, billions, bits in _PUBLISHED:
+        if names := [one[0] for one in name.finditer(text)]:
+            without = name.sub(" ", rest)
+            sized = any(_SIZE.search(one) for one in names)
+            if sized or (serves and not _SIZE.search(without)):
+                found.append((billions, bits))
+            if found or "distill" in without.lower():
+                rest = without
+    return found, rest
 
 
 def _method(text: str) -> str:

@@ -30,7 +30,7 @@ def _small(found: TooSmall) -> tuple[str, str]:
         f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi: "
     )
     if found.surely:
-        unless = "unless they are quantised " if found.bits == 16 else ""
+        unless = {16: "unless they are quantised ", 8: "unless they are quantised further "}.get(found.bits, "")
         return f"{problem}kube-scheduler puts it there, and {unless}the model does not load", step
     return (
         f"{problem}that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of "

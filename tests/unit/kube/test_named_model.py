@@ -20,7 +20,7 @@ from autoscaler.kube.fields import Fields
         ({"args": ["--model=org/Llama-3.1-70B-FP8"]}, None),
         ({"args": ["--model=org/Llama-3.1-70B", "--quantization", "awq"]}, None),
         ({"args": ["-b", "8b", "-e", "32G"]}, None),
-        ({"args": ["--model=deepseek-ai/DeepSeek-R1-671B"]}, None),  # published in FP8
+        ({"args": ["--model=org/Kimi-K2.6-1000B"]}, None),  # published in INT4
         ({"args": ["--model=org/Kimi-K3-1000B"]}, None),  # published in MXFP4
         ({"args": ["--model=deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"]}, 32),
         ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, 70),
@@ -43,10 +43,39 @@ def test_a_model_that_is_published_with_four_bits(model: str, billions: float | 
 
 
 @pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("vllm serve deepseek-ai/DeepSeek-R1", (671, 8)),
+        ("vllm serve deepseek-ai/DeepSeek-R1-671B", (671, 8)),
+        ("run --model=deepseek-ai/deepseek-r1-671b", (671, 8)),
+        ("vllm serve /models/DeepSeek-R1 --served-model-name deepseek-r1-671b", (671, 8)),
+        ("sglang --model-path deepseek-ai/DeepSeek-V3-0324", (671, 8)),
+        ("vllm serve deepseek-ai/DeepSeek-V3.1 --reasoning-parser deepseek-v3", (671, 8)),
+        ("vllm serve moonshotai/Kimi-K2-Instruct-0905", (1000, 8)),
+        ("vllm serve meta-llama/Llama-4-Scout-17B-16E-Instruct", (109, 16)),
+        ("vllm serve meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8", (None, 16)),
+        ("vllm serve deepseek-ai/DeepSeek-R1-Distill-Llama-8B", (8, 16)),
+        ("vllm serve deepseek-ai/DeepSeek-R1-Distill-Llama-8B --served-model-name deepseek-r1", (8, 16)),
+        ("vllm serve Qwen/QwQ-32B --reasoning-parser deepseek-r1", (32, 16)),
+        ("vllm serve org/QwQ-32B --served-model-name deepseek-r1", (None, 16)),  # either may be the model
+        ("vllm serve cognitivecomputations/DeepSeek-R1-AWQ", (None, 16)),
+        ("vllm serve org/my-deepseek-r1", (None, 16)),
+        ("serve deepseek-r1:7b", (None, 16)),
+        ("chat --model deepseek-r1", (None, 16)),  # no server
+        ("python train_grpo.py --engine=vllm --teacher deepseek-ai/DeepSeek-R1", (None, 16)),
+    ],
+)
+def test_models_that_are_known_by_their_names(command: str, expected: tuple[float | None, int]) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": [command]}), init=False, host_network=False)
+    assert (found.model_billions, found.model_bits) == expected
+
+
+@pytest.mark.parametrize(
     ("given", "spread"),
     [
         ({"args": ["--model=org/Llama-3.1-70B", "--pipeline-parallel-size=2"]}, True),
         ({"command": ["sh", "-c", "sglang --model-path /m/Qwen3-32B --dist-init-addr $(A):2 --nnodes 2"]}, True),
+        ({"args": ["--model=org/Llama-3.1-70B", "--data-parallel-address=a", "--data-parallel-start-rank=1"]}, True),
         ({"args": ["--model=org/Llama-3.1-70B", "--tensor-parallel-size=2"]}, False),
     ],
 )
