@@ -61,6 +61,8 @@ def _check_pod(spec: Fields, problems: Problems) -> None:
     """Names in a pod's spec (ValidatePodSpec)."""
     for field, form in _OF_SPEC.items():
         _check((*spec.path, field), spec.text(field), form, problems)
+    if not spec.text("serviceAccountName"):  # the old name of the field counts (pkg/apis/core/v1/conversion.go)
+        _check((*spec.path, "serviceAccount"), spec.text("serviceAccount"), _SUBDOMAIN, problems)
     for part in ("initContainers", "containers"):
         for container in spec.children(part):
             _check((*container.path, "name"), container.text("name"), _LABEL, problems)

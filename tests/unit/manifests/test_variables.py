@@ -77,6 +77,15 @@ def test_the_command_of_a_file_works(tmp_path: Path) -> None:
     assert "$HOME/run" in result.stdout
 
 
+def test_the_old_name_of_the_service_account_is_read_unless_the_new_one_is_there() -> None:
+    text = POD.format(account="a").replace("serviceAccountName: a", "serviceAccount: ACCOUNT").replace("$", "")
+    assert any("'$KSA'" in one.message for one in loaded(text.replace("ACCOUNT", "$KSA")).problems)
+    old = [one for one in loaded(text.replace("ACCOUNT", "My_A")).problems if one.path == ("spec", "serviceAccount")]
+    assert [one.severity for one in old] == [Severity.ERROR]
+    both = text.replace("ACCOUNT", "$KSA\n  serviceAccountName: a")
+    assert not any("KSA" in one.message for one in loaded(both).problems)
+
+
 def test_one_variable_has_a_command_too() -> None:
     (step,) = steps("apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\nspec: {containers: [{name: c, image: i}]}\n")
     assert step.endswith("write its value after `=` and run `NAME= envsubst '$NAME' < FILE | foreslice plan -f -`")
