@@ -48,6 +48,7 @@ from instance_catalog.prediction.drivers.nvidia_labels import product_label
 from instance_catalog.prediction.system_labels import type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import cloud_facts, clouds_of_labels, facts_of
+from instance_catalog.types.instance_type import InstanceType
 
 # Of the catalog's clouds: what such a label says is predicted, or names a group of nodes that somebody makes.
 OWN_DOMAINS: Final = tuple(domain for facts in cloud_facts().values() for domain in facts.domains)
@@ -108,13 +109,14 @@ def count_named(value: str) -> str:
 
 def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
     """The one family that the labels name, or all those of Trainium for "trn" in the name of a group of nodes and of
-    Inferentia for "inf"; none where they name several."""
+    Inferentia for "inf"; none where they name several, or where only nodes of another cloud have the labels."""
+    families = _families(_there(labels_of, catalog))
     found = {family for key, value in labels_of.items() for family in families_named(key, value, catalog)}
     if found:
-        return tuple(found) if len(found) == 1 else ()
+        return tuple(found.intersection(families)) if len(found) == 1 else ()
     groups = [value for key, value in labels_of.items() if any(word in key.lower() for word in _OF_GROUPS)]
     words = {word for value in groups for word in re.split(r"[^a-z0-9]+", value.lower()) if len(word) > 2}
-    return tuple(family for family in _families(catalog) if _GENERATION.split(family)[0] in words)
+    return tuple(family for family in families if _GENERATION.split(family)[0] in words)
 
 
 def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
@@ -190,9 +192,17 @@ def _family(labels_of: Mapping[str, str], asked: Situation) -> tuple[str, ...]:
 
 
 def _cards_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str, ...]:
-    """The accelerators that they name, by key; none where two labels name different models."""
+    """The accelerators that they name, by key; none where two labels name different models, or where no machine of the
+    cloud whose nodes have the labels has one."""
     named = [set(found) for key, value in labels_of.items() if (found := accelerators_named(key, value, catalog))]
-    return tuple(sorted(set.intersection(*named))) if named else ()
+    there = {one.accelerator.key for one in _there(labels_of, catalog) if one.accelerator}
+    return tuple(sorted(there.intersection(*named))) if named else ()
+
+
+def _there(labels_of: Mapping[str, str], catalog: Catalog) -> list[InstanceType]:
+    """The instance types of the clouds whose nodes alone have one of the labels; without any of these, all."""
+    clouds = clouds_of_labels(labels_of)
+    return [one for one in catalog if not clouds or one.cloud in clouds]
 
 
 def _count_meant(
@@ -206,8 +216,8 @@ def _count_meant(
     return {label: tuple(found)} if len(found) == len(counts) == 1 else {}
 
 
-def _families(catalog: Catalog) -> list[str]:
-    return sorted({family for one in catalog if (family := type_labels(one).get(labels.KARPENTER_FAMILY))})
+def _families(types: Iterable[InstanceType]) -> list[str]:
+    return sorted({family for one in types if (family := type_labels(one).get(labels.KARPENTER_FAMILY))})
 
 
 def _spelt(family: str) -> str:

@@ -114,6 +114,17 @@ def test_which_families_are_meant(value: str, families: tuple[str, ...]) -> None
     assert set(found) & {"trn1", "trn1n", "trn2", "trn2u", "g5", "g6", "inf1", "inf2"} == set(families)
 
 
+@pytest.mark.parametrize("value", ["gemma3-inf-nodes", "inf2-pool", "inferentia2-pool"])
+def test_no_accelerator_of_another_cloud_is_meant(value: str) -> None:
+    """`inf` is short for inference in the name of a ComputeClass of GKE, whose nodes have no Inferentia."""
+    catalog = shipped("inf2.xlarge", "g2-standard-4")
+    selecting = pod("p", "c", node_selector=FrozenMap({"cloud.google.com/compute-class": value}))
+    given, policy = snapshot([selecting], [claim("c", gpus())]), Policy(considered=1000)
+    found = advise(selecting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    (line,) = advice_lines(found)
+    assert f"foreslice.dev/cloud In [gcp] in spec.requirements and cloud.google.com/compute-class={value}" in line
+
+
 @pytest.mark.parametrize(
     ("value", "family", "machine"), [("inf2", "[inf2]", "inf2.xlarge"), ("inf1-or-inf2", "", "inf1.xlarge")]
 )
