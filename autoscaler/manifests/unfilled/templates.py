@@ -65,3 +65,13 @@ def substituting(names: Sequence[str], file: str) -> str:
     value = "its value after" if len(safe) == 1 else "a value after each"
     command = f"`{given} envsubst '{listed}' < {source} | foreslice plan -f -`"
     return f"{LIKE_A_VARIABLE}{f'{into}; ' if steering else ''}write {value} `=` and run {command}"
+
+
+def filling_expressions(names: Sequence[str], file: str) -> str:
+    """The next step for a file in which the variables are expressions of Chainsaw: envsubst leaves the parentheses."""
+    source = "FILE" if file in ("", "-") else shlex.quote(file)
+    edits = " ".join(f"-e 's|(${name})|VALUE|'" for name in names)
+    return (
+        "it looks like an expression of Chainsaw, which fills it in while it runs the test: write the value for each "
+        f"VALUE and run `sed {edits} < {source} | foreslice plan -f -`"
+    )

@@ -17,7 +17,14 @@ from autoscaler.manifests.unfilled.places import (
     places,
     variables,
 )
-from autoscaler.manifests.unfilled.templates import BRACES, LIKE_A_VARIABLE, LOOKS_LIKE, rendering, substituting
+from autoscaler.manifests.unfilled.templates import (
+    BRACES,
+    LIKE_A_VARIABLE,
+    LOOKS_LIKE,
+    filling_expressions,
+    rendering,
+    substituting,
+)
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 
@@ -25,6 +32,7 @@ _SHOWN: Final = 8
 _CLOSED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")  # a message may cut off a name without braces
 _VALUE: Final = re.compile(r"^[\s-]*(?:[\w./-]+:(?=\s))?")  # what stands before it on a line
 _IMAGE: Final = ("image",)  # a warning about images names all of the file
+_EXPRESSION: Final = re.compile(r"\(\$([A-Za-z_]\w*)\)")  # as a whole value: of Chainsaw
 _QUOTED: Final = re.compile(r"'[^']+'")
 
 
@@ -94,7 +102,7 @@ def _for_all(
         step = group.kind
     elif group.kind == "variable":
         known = _known(members, names)
-        step = substituting(known, group.file) if known else step
+        step = _filling(known, group.file, documents) if known else step
         step += f"; {PLACEHOLDER}" if any(PLACEHOLDER in one.next_step for one in members) else ""
     others = [one for one in members if one is not lead]
     in_file = [one for one in documents if one.file == group.file]
@@ -105,6 +113,13 @@ def _for_all(
     further = [] if alone else [(line, text) for line, text in told if line not in lines]
     more = f"; {_others(others, lead, group, further, dict(told))}" if others or further else ""
     return replace(lead, message=lead.message + more, next_step=step)
+
+
+def _filling(names: Sequence[str], file: str, documents: Sequence[Document]) -> str:
+    """The command that fills these variables of the file in."""
+    values = [value for one in documents if one.file == file for value in texts_of(one.value) if "$" in value]
+    found = [_EXPRESSION.fullmatch(value) for value in values if not set(_plain(value)).isdisjoint(names)]
+    return (filling_expressions if found and all(found) else substituting)(names, file)
 
 
 def _told(members: Sequence[Diagnostic], group: _Group, documents: Sequence[Document]) -> list[tuple[int, str]]:
@@ -177,13 +192,19 @@ def variables_of_text(text: str) -> Iterator[str]:
 
 def variables_of(value: Json) -> Iterator[str]:
     """Names of variables, $NAME or ${NAME}, in texts without blanks that a plan reads, keys included."""
+    for text in texts_of(value):
+        yield from _plain(text)
+
+
+def texts_of(value: Json) -> Iterator[str]:
+    """Texts without blanks that a plan reads, keys included."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from variables_of(key)
+            yield from texts_of(key)
             if key not in OF_PROGRAMS:
-                yield from variables_of(part)
+                yield from texts_of(part)
     elif isinstance(value, list):
         for one in value:
-            yield from variables_of(one)
+            yield from texts_of(one)
     elif isinstance(value, str) and not re.search(r"\s", value):
-        yield from (found[1] or found[2] for found in VARIABLE.finditer(value))
+        yield value

@@ -86,6 +86,21 @@ def test_the_old_name_of_the_service_account_is_read_unless_the_new_one_is_there
     assert not any("KSA" in one.message for one in loaded(both).problems)
 
 
+def test_expressions_of_chainsaw_are_replaced_with_their_parentheses(tmp_path: Path) -> None:
+    file = tmp_path / "a b.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelector: {kubernetes.io/hostname: ($node)}\n"
+        "  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: ($gpus)}}}]\n"
+    )
+    (problem,) = load([str(file)]).problems
+    assert problem.next_step.startswith("it looks like an expression of Chainsaw")
+    command = problem.next_step.partition("and run `")[2].removesuffix(" | foreslice plan -f -`")
+    assert command == f"sed -e 's|($node)|VALUE|' -e 's|($gpus)|VALUE|' < '{file}'"
+    command = command.replace("VALUE", "node-1", 1).replace("VALUE", "1")
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=20)
+    assert not list(loaded(result.stdout).problems)
+
+
 def test_one_variable_has_a_command_too() -> None:
     (step,) = steps("apiVersion: v1\nkind: Pod\nmetadata: {name: $NAME}\nspec: {containers: [{name: c, image: i}]}\n")
     assert step.endswith("write its value after `=` and run `NAME= envsubst '$NAME' < FILE | foreslice plan -f -`")
