@@ -14,6 +14,7 @@ from typing import Final
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import PLACEHOLDER, Problems, left_by_template
 from instance_catalog.diagnostic import Path
+from instance_catalog.kubernetes.labels import HOSTNAME
 
 _SEGMENT: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
@@ -29,6 +30,10 @@ _OF_SPEC: Final = {
     "hostname": _LABEL,
     "subdomain": _LABEL,
 }
+_NODE: Final = (
+    f"{PLACEHOLDER}, the name of a Node that you give as well (`kubectl get nodes,resourceslices -o yaml`), or drop "
+    "the selector"
+)
 _OF_CLAIM: Final = {"name": _LABEL, "resourceClaimName": _SUBDOMAIN, "resourceClaimTemplateName": _SUBDOMAIN}
 
 
@@ -80,7 +85,8 @@ def _check_labels(holder: Fields, field: str, problems: Problems) -> None:
     found = holder.raw(field)
     for key, value in found.items() if isinstance(found, dict) else ():
         if isinstance(value, str) and not (_VALUE.fullmatch(value) and len(value) <= _LONGEST[_LABEL]):
-            step = left_by_template(value) or (
+            left = left_by_template(value)
+            step = (_NODE if (field, key, left) == ("nodeSelector", HOSTNAME, PLACEHOLDER) else left) or (
                 f"write at most {_LONGEST[_LABEL]} letters, digits, '-', '_' and '.', a letter or digit at both ends"
             )
             problems.error((*holder.path, field, str(key)), f"the API server refuses the label value {value!r}", step)
@@ -90,7 +96,8 @@ def _warn_of_placeholders(spec: Fields, problems: Problems) -> None:
     """Values by which the pod selects nodes: the API server takes them, and no node has what nobody has filled in."""
     for path, value in _selecting(spec):
         if left_by_template(value) == PLACEHOLDER and _VALUE.fullmatch(value):
-            problems.warn(path, f"no node has a label or taint {value!r}", PLACEHOLDER)
+            step = _NODE if path[-1:] == (HOSTNAME,) else PLACEHOLDER
+            problems.warn(path, f"no node has a label or taint {value!r}", step)
 
 
 def _selecting(spec: Fields) -> Iterator[tuple[Path, str]]:

@@ -172,6 +172,17 @@ def test_one_problem_stands_for_all_placeholders_with_their_values() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["<node-name>", "YOUR-NODE"])
+def test_a_placeholder_for_a_node_says_that_the_node_has_to_be_given(value: str) -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {KEY: VALUE}, containers: [{name: c}]}\n"
+    )
+    for key, told in (("kubernetes.io/hostname", True), ("team", False)):
+        steps = [one.next_step for one in loaded(text.replace("KEY", key).replace("VALUE", value)).problems]
+        (step,) = (one for one in steps if one.startswith(PLACEHOLDER))
+        assert ("a Node that you give as well" in step) is told
+
+
 @pytest.mark.parametrize(
     ("value", "step"),
     [
