@@ -179,14 +179,14 @@ def _with_volumes(trials: Replanner) -> Iterator[Advice]:
 
 
 def _described(found: Advice, asked: Situation) -> Advice:
-    complete = where_tried(found.change, found.result.taints, asked)
+    complete = where_tried(found.change, found.result.taints, found.result.launches, asked)
     return replace(found, change=listing_described(complete, found.result.drivers, asked))
 
 
 def complete(found: Advice, trials: Replanner, budget: Budget) -> Advice:
     """The advice with what follows from its result: other GPUs, and what the pool or the pods then need."""
     best = refined(found, trials, budget)
-    return replace(best, change=where_tried(best.change, best.result.taints, trials.asked))
+    return replace(best, change=where_tried(best.change, best.result.taints, best.result.launches, trials.asked))
 
 
 def _no_news(change: Change, found: Sequence[Advice]) -> bool:

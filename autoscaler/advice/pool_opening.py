@@ -40,9 +40,10 @@ from autoscaler.lint.pods.mig_parts import WHOLE, claiming_parts, mig_resources,
 from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code, Fact
 from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.planning.demand.scope import network_card_alone, requested_resources, served_resources
+from autoscaler.planning.demand.scope import IMPLICIT, network_card_alone, requested_resources, served_resources
 from autoscaler.planning.supply.candidates import admits_type
 from autoscaler.planning.supply.drivers import beside_plugins, handed_out, readable
 from instance_catalog.dataclass import replace
@@ -320,10 +321,37 @@ def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
         yield widen_scope(asked, pool)
 
 
-def where_tried(change: Change, taints: Iterable[Taint], asked: Situation) -> Change:
-    """The change with what it needs where it was tried: the cloud of a pool that somebody creates, and tolerations for
-    taints that the cloud itself gives nodes."""
+def where_tried(
+    change: Change, taints: Iterable[Taint], launches: Iterable[tuple[OfferingRef, int]], asked: Situation
+) -> Change:
+    """The change with what it needs where it was tried: those of the machines of `with_nvlink` that it got, the cloud
+    of a pool that somebody creates, and tolerations for taints that the cloud itself gives nodes."""
+    types = tuple(dict.fromkeys(ref.instance_type for ref, _ in launches))
+    created = _created(change.edit(asked.snapshot))
+    if asked.linked and types and created and not _names_types(created[0]):
+        requirement = Requirement(known.INSTANCE_TYPE, "In", types)
+        change = Change.together(*(require(pool, requirement) for pool in asked.pools), change)
     return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in taints))
+
+
+def with_nvlink(snapshot: Snapshot, asked: Situation) -> Snapshot:
+    """The snapshot in which the pool that a change has somebody create admits only machines with multi-node NVLink, if
+    the pods use IMEX channels: a plan without pools gives such pods no others (`driver_sets`)."""
+    created = _created(snapshot) if asked.linked else []
+    if not created:
+        return snapshot
+    types = tuple(one.name for one in asked.catalog if one.fabric.multi_node)
+    requirement = Requirement(known.INSTANCE_TYPE, "In", types)
+    requiring = [replace(pool, requirements=(*pool.requirements, requirement)) for pool in created]
+    return replace(snapshot, pools=(*(pool for pool in snapshot.pools if pool not in created), *requiring))
+
+
+def _created(snapshot: Snapshot) -> list[CapacityPool]:
+    return [pool for pool in snapshot.pools if pool.name == IMPLICIT.name]
+
+
+def _names_types(pool: CapacityPool) -> bool:
+    return any(requirement.key == known.INSTANCE_TYPE for requirement in pool.requirements)
 
 
 def pools_of_block(change: Change, drivers: tuple[str, ...], asked: Situation) -> Iterator[Change]:

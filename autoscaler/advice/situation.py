@@ -14,7 +14,7 @@ from autoscaler.model.pod import Pod, PodAffinityTerm, WhenUnsatisfiable
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.demand import claim_keys, uses_channel
 from autoscaler.planning.demand.mounted import clouds_of_storage_names, clouds_of_volumes
 from autoscaler.planning.demand.scope import asks_for_no_device, pools_of
 from autoscaler.planning.policy import Where
@@ -139,6 +139,11 @@ class Situation:
         }
         volumes = clouds_of_volumes(self.pods, self.snapshot) | clouds_of_storage_names(self.pods, self.snapshot)
         return clouds_of_labels(self.pod.selected_labels) | direct | volumes.keys() | self.registries
+
+    @cached_property
+    def linked(self) -> bool:
+        """True if one of the pods uses an IMEX channel, which only machines with multi-node NVLink have."""
+        return any(uses_channel(pod, self.snapshot) for pod in self.pods)
 
     @cached_property
     def registries(self) -> frozenset[str]:

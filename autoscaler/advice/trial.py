@@ -10,7 +10,7 @@ from decimal import Decimal
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
 from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
 from autoscaler.advice.named_models import of_other_memory
-from autoscaler.advice.pool_opening import in_one_layout, pools_of_block
+from autoscaler.advice.pool_opening import in_one_layout, pools_of_block, with_nvlink
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated
@@ -134,7 +134,7 @@ class Replanner:
         `thorough` looks at all offerings, even at those that are dearer; `assuming`, at all drivers that a pool which
         somebody has yet to create could have.
         """
-        snapshot = change.edit(self.asked.snapshot)
+        snapshot = with_nvlink(change.edit(self.asked.snapshot), self.asked)
         snapshot = as_assumed(snapshot) if assuming else replace(snapshot, pools=tuple(map(as_created, snapshot.pools)))
         if not self._concerns_others(change):
             snapshot = _others_settled(self.asked, snapshot)

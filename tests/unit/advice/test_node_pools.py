@@ -6,16 +6,19 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.trial import Advice
+from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
+from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
+from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import GPU, NOW, pod, shipped, snapshot
+from tests.builders import GPU, NOW, claim, pod, shipped, snapshot
 from tests.one_line_advice import advice_lines
 
 _CATALOG = shipped(
@@ -81,3 +84,27 @@ def test_pods_beside_their_copies_need_a_pool_of_one_node_pool(app: str, listed:
     beside = PodAffinityTerm(LabelSelector((Requirement("app", "In", (app,)),)), labels.GKE_NODE_POOL, ("default",))
     found = advice_lines(_advice(pod("p", labels=FrozenMap({"app": "x"}), pod_affinity=(beside,))))
     assert any("NAME alone in spec.nodePools of a GCPNodeTemplate" in line for line in found) is listed
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({labels.GKE_NODE_POOL: "np-3"}, id="a node pool that the cloud names"),
+        pytest.param({"team": "research"}, id="a label of one's own"),
+    ],
+)
+def test_pods_with_imex_channels_get_a_pool_of_machines_with_multi_node_nvlink(selector: dict[str, str]) -> None:
+    """As in a plan without pools: a pool says which machines it has, so the smallest change names one of these."""
+    channel = DeviceRequest("channel", CHANNEL_CLASS)
+    config = ClaimConfig((), CHANNEL_DRIVER, '{"kind": "ComputeDomainChannelConfig", "domainID": "a"}')
+    wanted = replace(claim("c", DeviceRequest("gpus", "gpu.nvidia.com", count=4), channel), config=(config,))
+    classes = (GPU, DeviceClass(CHANNEL_CLASS, (Selector(f'device.driver == "{CHANNEL_DRIVER}"'),)))
+    given = snapshot([pod("p", "c", node_selector=FrozenMap(selector))], [wanted], classes=classes)
+    catalog, policy = shipped("g4-standard-192", "a4x-highgpu-4g"), Policy(considered=1000)
+    (found,) = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+    assert [ref.instance_type for ref, _ in found.result.launches] == ["a4x-highgpu-4g"]
+    (line,) = advice_lines([found])
+    assert f"{labels.INSTANCE_TYPE} In [a4x-highgpu-4g] in spec.requirements" in line
+    after = found.change.edit(given)
+    (node,) = plan_for(after, catalog, policy, NOW).launches
+    assert node.offering.instance_type == "a4x-highgpu-4g"
