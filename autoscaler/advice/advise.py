@@ -42,6 +42,7 @@ from autoscaler.advice.pod_changes import (
     unconsumed_requests,
     whole_gpus,
     without_requests,
+    zone_names,
 )
 from autoscaler.advice.pool_changes import (
     allowed_types,
@@ -68,7 +69,7 @@ from autoscaler.advice.pool_opening import (
     where_tried,
     with_drivers,
 )
-from autoscaler.advice.prices import capacity_blocks, prices
+from autoscaler.advice.prices import capacity_blocks, prices, prices_after
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice, Budget, Replanner, in_use, refined
 from autoscaler.advice.volumes import missing_volumes, volume_claims
@@ -93,7 +94,7 @@ _PREPARING = frozenset(
         *(ChangeKind.ADD_VOLUME_CLAIMS, ChangeKind.ADD_STORAGE_CLASSES, ChangeKind.TOLERATE, ChangeKind.SET_DRIVERS),
         *(ChangeKind.RENAME_LABELS, ChangeKind.WHOLE_GPUS, ChangeKind.DROP_RESOURCES, ChangeKind.WAIT_FOR_POD),
         *(ChangeKind.CLAIM_PARTS, ChangeKind.LIST_GROUP, ChangeKind.REQUIRE_MEMORY, ChangeKind.DESCRIBE_DRIVER),
-        ChangeKind.GIVE_PODS,
+        *(ChangeKind.GIVE_PODS, ChangeKind.NAME_ZONE),
     }
 )
 # Before these no node was tried.
@@ -255,8 +256,7 @@ def _prepares(change: Change) -> bool:
 
 
 def _of_others(change: Change) -> bool:
-    detail = change.detail
-    made = made_by_cloud(str(detail.get("key", "")), str(detail.get("value", "")))
+    made = made_by_cloud(str(change.detail.get("key", "")), str(change.detail.get("value", "")))
     return bool((queue_labels() | {labels.HOSTNAME}) & keys_dropped(change)) or (bool(keys_dropped(change)) and made)
 
 
@@ -267,7 +267,7 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
     searches += (tolerations, volume_claims, plugins)
     searches += (driver_profiles,) if after.creates_pool(first) else ()
     searches += (openings, node_labels) if first.kind is ChangeKind.ALLOW_CAPACITY_TYPE else ()
-    searches += (prices, capacity_blocks, requirements)
+    searches += (prices_after, capacity_blocks, requirements)
     yield from chain.from_iterable(search(after.asked) for search in dict.fromkeys(searches))
     yield from _requests(after.asked, after, budget)
 
@@ -346,7 +346,7 @@ _ALLOWING: _Searches = (
 )
 _REWORDING: _Searches = (
     *(openings, plugins, claims_apart, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),
-    *(feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
+    *(zone_names, feature_discovery, renamed_products, renamed_models, nearest_models, foreign_resources),
     *(claimed_parts, whole_gpus, refused_configs, other_topologies),
 )
 _GIVING_UP: _Searches = (

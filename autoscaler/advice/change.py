@@ -49,6 +49,7 @@ class ChangeKind(Enum):
     # key, was, label, accelerators: a label of somebody else's nodes; flavor, given: of whose labels it is one;
     # profile: with which nodes of a pool would have it
     REWRITE_LABEL = "RewriteLabel"
+    NAME_ZONE = "NameZone"  # key, zones: their ids; regions: of these, () if unknown; command: that lists the names
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
     DROP_CONFIG = "DropConfig"
     CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class

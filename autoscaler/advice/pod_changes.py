@@ -31,7 +31,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
-from instance_catalog.types.clouds import made_by_cloud, of_no_group, queue_labels
+from instance_catalog.types.clouds import made_by_cloud, of_no_group, queue_labels, region_of_zone_id, zone_id_labels
 from instance_catalog.types.instance_type import InstanceType
 from instance_catalog.types.node_allocatable import CPU, EPHEMERAL_STORAGE, MEMORY
 
@@ -105,6 +105,24 @@ def _renamed(pod: Pod, new: Mapping[str, str]) -> Pod:
     )
     affinity = NodeSelector(renamed) if pod.affinity else None
     return replace(pod, node_selector=FrozenMap(selector), affinity=affinity)
+
+
+def zone_names(asked: Situation) -> Iterator[Change]:
+    """The name of a zone in the place of its id, a label that the cloud writes and no plan predicts: tried in any zone
+    of its region."""
+    for label, facts in zone_id_labels().items():
+        for zones in asked.pod.required_values({label})[:1]:
+            regions = tuple(sorted({region_of_zone_id(one) for one in zones}))
+            regions = regions if all(regions) else ()
+            edit = on_pods(asked.keys, partial(_in_regions, regions=regions, key=label))
+            told: dict[str, Fact] = {"key": label, "zones": zones, "regions": regions, "command": facts.zone_names}
+            yield Change.of(ChangeKind.NAME_ZONE, asked.subject, edit, **told)
+
+
+def _in_regions(pod: Pod, regions: tuple[str, ...], key: str) -> Pod:
+    free = _without_key(pod, key)
+    free = _without_affinity(free, key) if pod.affinity else free
+    return requiring(free, Requirement(labels.REGION, "In", regions)) if regions else free
 
 
 def renamed_types(asked: Situation) -> Iterator[Change]:
@@ -214,6 +232,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     unseen = one_node(asked.pod, known_nodes(asked.snapshot))
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths and not unseen else set()  # what it mounts is there alone
     lacking |= {labels.CLOUD} if clouds_of_volumes((asked.pod,), asked.snapshot) else set()  # no other mounts these
+    lacking |= zone_id_labels().keys()  # a zone has a name as well
     lacking |= {labels.GKE_TPU_TOPOLOGY} if part_of_slice(asked.pod) else set()  # single hosts are not wired as one
     lacking |= {labels.GKE_TPU_ACCELERATOR} if topologies_of_size(asked.pod, asked.catalog) else set()
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
@@ -230,7 +249,8 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
 def leaving_others(asked: Situation) -> Iterator[Change]:
     """Without the labels of nodes that no plan buys: those of groups that another autoscaler sizes for a queue, those
     that the cloud makes by itself or that no group has, where no pool has taken their name, and the name of one node
-    that is not in sight."""
+    that is not in sight. And with names of zones in the place of their ids."""
+    yield from zone_names(asked)
     built_in = {
         key
         for key in asked.pod.selected_labels

@@ -324,13 +324,16 @@ def _serving(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
 def where_tried(
     change: Change, taints: Iterable[Taint], launches: Iterable[tuple[OfferingRef, int]], asked: Situation
 ) -> Change:
-    """The change with what it needs where it was tried: those of the machines of `with_nvlink` that it got, the cloud
-    of a pool that somebody creates, and tolerations for taints that the cloud itself gives nodes."""
-    types = tuple(dict.fromkeys(ref.instance_type for ref, _ in launches))
-    created = _created(change.edit(asked.snapshot))
-    if asked.linked and types and created and not _names_types(created[0]):
-        requirement = Requirement(known.INSTANCE_TYPE, "In", types)
-        change = Change.together(*(require(pool, requirement) for pool in asked.pools), change)
+    """The change with what it needs where it was tried: those of the machines of `with_nvlink` that it got, the region
+    and the cloud of a pool that somebody creates, and tolerations for taints that the cloud itself gives nodes."""
+    types = tuple(dict.fromkeys(ref.instance_type for ref, _ in launches)) if asked.linked else ()
+    zones = [part for part in change.parts or (change,) if part.kind is ChangeKind.NAME_ZONE]
+    regions = next((tuple(map(str, found)) for part in zones if isinstance(found := part.detail["regions"], tuple)), ())
+    for pool in _created(change.edit(asked.snapshot)):
+        named = {requirement.key for requirement in pool.requirements}
+        wanted = [(key, values) for key, values in ((known.INSTANCE_TYPE, types), (known.REGION, regions)) if values]
+        more = (require(pool, Requirement(key, "In", values)) for key, values in wanted if key not in named)
+        change = Change.together(*more, change)
     return Change.together(in_cloud_meant(change, asked), *(tolerating_cloud(taint, asked) for taint in taints))
 
 
@@ -348,10 +351,6 @@ def with_nvlink(snapshot: Snapshot, asked: Situation) -> Snapshot:
 
 def _created(snapshot: Snapshot) -> list[CapacityPool]:
     return [pool for pool in snapshot.pools if pool.name == IMPLICIT.name]
-
-
-def _names_types(pool: CapacityPool) -> bool:
-    return any(requirement.key == known.INSTANCE_TYPE for requirement in pool.requirements)
 
 
 def pools_of_block(change: Change, drivers: tuple[str, ...], asked: Situation) -> Iterator[Change]:

@@ -43,6 +43,15 @@ def prices(asked: Situation) -> Iterator[Change]:
 
     Of a pool or a command line with regions, the reason names the command.
     """
+    yield from _prices(asked, regional=not (asked.where.regions or any(map(_names_places, asked.pools))))
+
+
+def prices_after(asked: Situation) -> Iterator[Change]:
+    """The same after another change, before which no reason says that a price is missing."""
+    yield from _prices(asked, regional=True)
+
+
+def _prices(asked: Situation, *, regional: bool) -> Iterator[Change]:
     unpriced = {
         (entry.offering.region, entry.offering.instance_type, entry.offering.capacity_type)
         for entry in asked.considered
@@ -53,13 +62,9 @@ def prices(asked: Situation) -> Iterator[Change]:
     if listed:
         known, kind = min(listed, key=lambda found: (found[1] is not CapacityType.ON_DEMAND, _size(found[0])))
         yield _costing(known, "", kind)
-    regional = sorted(
-        (_size(asked.catalog.types[name]), kind.value, region)
-        for region, name, kind in unpriced
-        if region and not asked.where.regions and not any(map(_names_places, asked.pools))
-    )
-    if not listed and regional:
-        size, sold_as, region = regional[0]
+    there = sorted((_size(asked.catalog.types[name]), kind.value, region) for region, name, kind in unpriced if region)
+    if not listed and there and regional:
+        size, sold_as, region = there[0]
         yield _costing(asked.catalog.types[size[-1]], region, CapacityType(sold_as))
 
 

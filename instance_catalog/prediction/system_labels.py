@@ -8,7 +8,7 @@ The source of these labels on a node:
                             of kubernetes.io and k8s.io. So a pod that was written for Karpenter's nodes fits them
     AWS, node groups        EKS or the group's own template: unknown here, so nothing is predicted
 
-The id of a zone (topology.k8s.aws/zone-id) is not predicted: the same zone has another id in every account. Values that
+The id of a zone (topology.k8s.aws/zone-id) is not predicted: which zone has it differs between accounts. Values that
 the catalog does not have (hypervisor, maker of the CPU, bandwidths) are left out. Karpenter's keys and values:
 aws/karpenter-provider-aws 027ed24 pkg/providers/instancetype/types.go, computeRequirements. Pure.
 """

@@ -62,7 +62,9 @@ class CloudFacts:
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
     `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
     of them mount; no machines elsewhere do. New volumes of `unplaced_drivers` select no nodes.
-    People call its storage by `storage_names`. `zone_label` is the label with the zone by which volumes select nodes.
+    People call its storage by `storage_names`. `zone_label` is the label with the zone by which volumes select nodes,
+    `zone_id_label` that with the id of a zone; by its beginning, `zone_id_regions` has the region of an id, and the
+    command `zone_names` lists the names.
     `huge_pages` are by extended resource. `topology_types`: the types whose
     nodes have labels of their position among the others, by the prefix of these. `root_disk` tells users where to set
     the size of root disks.
@@ -96,6 +98,9 @@ class CloudFacts:
     unplaced_drivers: tuple[str, ...] = ()
     storage_names: re.Pattern[str] = _NOTHING
     zone_label: str = ""
+    zone_id_label: str = ""
+    zone_id_regions: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    zone_names: str = ""
     sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
     model_label: str = ""
@@ -152,6 +157,9 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         unplaced_drivers=tuple(row.get("unplaced_drivers", ())),
         storage_names=_pattern(row, "storage_names"),
         zone_label=row.get("zone_label", ""),
+        zone_id_label=row.get("zone_id_label", ""),
+        zone_id_regions=FrozenMap(row.get("zone_id_regions", {})),
+        zone_names=row.get("zone_names", ""),
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
         model_label=row["model_label"],
@@ -227,6 +235,18 @@ def of_no_group(key: str, value: str) -> bool:
 def zone_labels() -> frozenset[str]:
     """The labels with a node's zone that CSI drivers of clouds put on it."""
     return frozenset(facts.zone_label for facts in cloud_facts().values()) - {""}
+
+
+@cache
+def zone_id_labels() -> FrozenMap[str, CloudFacts]:
+    """The labels with the id of a node's zone, which its cloud writes, with the facts of that cloud."""
+    return FrozenMap({facts.zone_id_label: facts for facts in cloud_facts().values() if facts.zone_id_label})
+
+
+def region_of_zone_id(zone_id: str) -> str:
+    """us-east-2 of use2-az3; "" where the id does not say it."""
+    found = (facts.zone_id_regions.get(zone_id.partition("-az")[0], "") for facts in zone_id_labels().values())
+    return next(filter(None, found), "")
 
 
 def is_regular_region(name: str) -> bool:

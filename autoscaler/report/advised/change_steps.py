@@ -64,6 +64,11 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.REWRITE_LABEL: (
         "require {label} In [{accelerators}] instead of {key} In [{was}], a label that no node of the plan has"
     ),
+    ChangeKind.NAME_ZONE: (
+        "select topology.kubernetes.io/zone with the name of zone {zones} instead of {key}, which the cloud writes and "
+        "no plan predicts (`{command} --region {regions}` says the name, which may differ between accounts; tried in "
+        "any zone of {regions})"
+    ),
     ChangeKind.DROP_RESOURCES: "drop the request of {resources}, which only nodes of other clouds or systems have",
     ChangeKind.DROP_CLAIM: "drop claim {claim}, whose devices no node has beside those of the others",
     ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
@@ -136,6 +141,12 @@ _DISCOVERED: Final = (
     "require {label} In [{accelerators}] instead of {key} In [{was}] (or list {profile}, GPU feature discovery, in "
     "spec.drivers.profiles of the pool: it writes that label)"
 )
+# Its id does not say the region.
+_OF_NO_REGION: Final = (
+    "select topology.kubernetes.io/zone with the name of zone {zones} instead of {key}, which the cloud writes and no "
+    "plan predicts (`{command} --region REGION` says the name; from the id {zones} the region is not known here: tried "
+    "in any, so name it with --region)"
+)
 # What a pod lacks of a machine by little may be there: nobody has measured it.
 _ESTIMATED: Final = (
     " (what {instance_type} has of {estimated} for pods is an estimate: if yours has more, say so instead: `foreslice "
@@ -177,6 +188,7 @@ def _part_text(change: Change, *, new: bool) -> str:
     template += _OF_DOMAINS if "domains" in change.detail else ""
     template = _OF_FLAVOR if "flavor" in change.detail else template
     template = _DISCOVERED if "profile" in change.detail else template
+    template = _OF_NO_REGION if change.kind is ChangeKind.NAME_ZONE and not change.detail["regions"] else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     facts |= {key: few(value) for key, value in change.detail.items() if key == "claims" and isinstance(value, tuple)}
     if "condition" in facts:
