@@ -27,7 +27,9 @@ class ChangeKind(Enum):
     """The kind of a change, ordered by size: the kind with the least work for people first."""
 
     TOLERATE = "Tolerate"  # taint: a pod's toleration
-    TOLERATE_CLOUD = "TolerateCloud"  # taint, resource: what a cloud gives its nodes with such devices
+    TOLERATE_CLOUD = (
+        "TolerateCloud"  # taint, resource: of a cloud's nodes with such devices; select: of an architecture
+    )
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card

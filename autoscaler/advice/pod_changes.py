@@ -61,7 +61,8 @@ def tolerations(asked: Situation) -> Iterator[Change]:
 def tolerating_cloud(taint: Taint, asked: Situation) -> Change:
     """A toleration for a taint that a cloud gives its nodes with the devices that the pods claim."""
     edit, shown = on_pods(asked.keys, partial(_tolerating, taint=taint)), f"{taint.key}={taint.value}:{taint.effect}"
-    return Change.of(ChangeKind.TOLERATE_CLOUD, asked.subject, edit, taint=shown, resource=taint.key)
+    why = {"select": f"{taint.key}={taint.value}"} if taint.key == labels.ARCHITECTURE else {"resource": taint.key}
+    return Change.of(ChangeKind.TOLERATE_CLOUD, asked.subject, edit, taint=shown, **why)
 
 
 def _tolerating(pod: Pod, taint: Taint) -> Pod:

@@ -13,7 +13,7 @@ from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.pool_opening import in_one_layout, pools_of_block, with_nvlink
 from autoscaler.advice.situation import Situation
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
-from autoscaler.lint.pods.cloud_nodes import untolerated
+from autoscaler.lint.pods.cloud_nodes import untolerated, untolerated_architecture
 from autoscaler.lint.pods.disk_space import empty_paths
 from autoscaler.lint.pods.rdma_cards import cards_unasked, rdma_of
 from autoscaler.lint.supply_advice import advised_gpu
@@ -176,15 +176,15 @@ class Replanner:
         other = unaware(pods, plan)
         architecture, paths = other.text if other is not None else "", empty_paths(pods, plan)
         found = replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
-        unasked = any(cards_unasked(pods, plan))
-        return replace(found, architecture=architecture, paths=paths, cards_unasked=unasked)
+        return replace(found, architecture=architecture, paths=paths, cards_unasked=any(cards_unasked(pods, plan)))
 
     def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:
-        """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim. A pool
-        says which taints its nodes have."""
+        """The taints of a cloud whose toleration pods lose with the request that the change replaces by a claim, unless
+        a pool says which taints its nodes have; and those of architectures."""
         claimed = {pod.key for pod in self.asked.pods if pod.claims}
         pods = replace(after, pods=tuple(pod for pod in after.pods if pod.key not in claimed))
-        return () if self.asked.snapshot.pools else tuple(untolerated(pods, plan, self.asked.catalog))
+        lost = () if self.asked.snapshot.pools else untolerated(pods, plan, self.asked.catalog)
+        return (*lost, *untolerated_architecture(after, plan, self.asked.catalog))
 
     def result(self, plan: Plan) -> Result | None:
         """The places of the pods in the plan; None if it does not place all of them, or displaces another pod."""

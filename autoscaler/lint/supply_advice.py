@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.devices.assigned import assigned_by_others
-from autoscaler.lint.pods.cloud_nodes import groups_in_labels, made_by_clouds, tainted_by_cloud
+from autoscaler.lint.pods.cloud_nodes import architecture_tainted, groups_in_labels, made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
@@ -63,6 +63,7 @@ def supply_advice(
     yield from assigned_by_others(snapshot, plan)
     yield from flavors_without_nodes(snapshot, plan, catalog)
     yield from groups_in_labels(snapshot, catalog)
+    yield from architecture_tainted(snapshot, plan, catalog)
     yield from _of_reservations(snapshot)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _shared_by_pools(snapshot)

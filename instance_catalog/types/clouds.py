@@ -57,7 +57,7 @@ class CloudFacts:
     source. `served_by` says by which object the cloud serves pods that select such a `{name}`. The cloud defines
     nodes with `built_in_values` and creates them itself; on nodes with `own_driver_values` it installs the
     accelerators' driver, so that no CapacityPool has any of them. `accelerator_taints` are the taints of nodes with
-    a vendor's accelerators.
+    a vendor's accelerators, `architecture_taints` those of all nodes of an architecture.
 
     `cards` are the kinds of the primary and of the RDMA network card of listed types; () if the listing has none.
     `disk_drivers` make volumes that one of its machines at a time has attached, `file_drivers` volumes that any number
@@ -110,6 +110,7 @@ class CloudFacts:
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     own_driver_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     accelerator_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
+    architecture_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
     topology_types: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     critical_pods_need_quota: bool = False
     sdk: tuple[str, ...] = ()
@@ -168,7 +169,8 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         served_by=FrozenMap(row.get("served_by", {})),
         built_in_values=_values(row, "built_in_values"),
         own_driver_values=_values(row, "own_driver_values"),
-        accelerator_taints=FrozenMap({k: Taint(**found) for k, found in row.get("accelerator_taints", {}).items()}),
+        accelerator_taints=_taints(row, "accelerator_taints"),
+        architecture_taints=_taints(row, "architecture_taints"),
         topology_types=FrozenMap({key: tuple(found) for key, found in row.get("topology_types", {}).items()}),
         critical_pods_need_quota=row.get("critical_pods_need_quota", False),
         sdk=tuple(row["sdk"]),
@@ -194,6 +196,10 @@ def _huge_pages(rows: Mapping[str, Any]) -> FrozenMap[str, HugePages]:
 
 def _values(row: Mapping[str, Any], name: str) -> FrozenMap[str, frozenset[str]]:
     return FrozenMap({key: frozenset(found) for key, found in row.get(name, {}).items()})
+
+
+def _taints(row: Mapping[str, Any], name: str) -> FrozenMap[str, Taint]:
+    return FrozenMap({key: Taint(**found) for key, found in row.get(name, {}).items()})
 
 
 def _sidecar(row: Mapping[str, Any]) -> Sidecar:

@@ -12,6 +12,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
 from autoscaler.planning.supply.candidates import admits_type
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -120,6 +121,46 @@ def tainted_by_cloud(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterat
             first.origin,
             others=len(refused) - 1,
         )
+
+
+def architecture_tainted(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Pods on nodes to which their cloud adds a taint of the architecture that they do not tolerate. It adds the taint
+    whatever a CapacityPool says."""
+    for taint, refused in untolerated_architecture(snapshot, plan, catalog).items():
+        first, *_ = refused.values()
+        yield surprise(
+            f"Pod {first.key}",
+            ("spec", "tolerations"),
+            f"does not tolerate {taint.key}={taint.value}:{taint.effect}, the taint that GKE gives all nodes of this "
+            f"architecture: GKE adds the toleration to pods that select {taint.key}, and to no others",
+            f"add nodeSelector {taint.key}: {taint.value}, so that GKE adds the toleration",
+            first.origin,
+            others=len(refused) - 1,
+        )
+
+
+def untolerated_architecture(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> dict[Taint, dict[str, Pod]]:
+    """By taint of a cloud: the pods on its nodes that neither tolerate it nor select the architecture, by key. Nobody
+    taints simulated nodes."""
+    pods = {pod.key: pod for pod in snapshot.pods if not pod.bound}
+    simulated = {pool.name for pool in snapshot.pools if pool.node_template.kind in PUBLISHING_TEMPLATES}
+    found: dict[Taint, dict[str, Pod]] = {}
+    for node in (node for node in plan.launches if node.pool not in simulated):
+        machine = catalog.types.get(node.offering.instance_type)
+        taint = facts_of(machine.cloud).architecture_taints.get(machine.architecture) if machine else None
+        if taint is not None:
+            there = {key: pods[key] for key in node.pods if key in pods}
+            refused = {key: pod for key, pod in there.items() if not _accepts(pod, taint)}
+            found.setdefault(taint, {}).update(refused)
+    return {taint: refused for taint, refused in found.items() if refused}
+
+
+def _accepts(pod: Pod, taint: Taint) -> bool:
+    """True if the pod tolerates the taint, or selects nodes by its key and value, also beside other values."""
+    terms = pod.affinity.terms if pod.affinity else ()
+    selected = {value for t in terms for r in t.match_expressions if r.key == taint.key for value in r.values}
+    selected.add(pod.node_selector.get(taint.key, ""))
+    return taint.value in selected or any(one.tolerates(taint) for one in pod.tolerations)
 
 
 def untolerated(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> dict[Taint, dict[str, Pod]]:

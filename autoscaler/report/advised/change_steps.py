@@ -147,6 +147,9 @@ _OF_NO_REGION: Final = (
     "plan predicts (`{command} --region REGION` says the name; from the id {zones} the region is not known here: tried "
     "in any, so name it with --region)"
 )
+_OF_ARCHITECTURE: Final = (
+    "select {select}, so that GKE adds the toleration of taint {taint}, which it gives all nodes of this architecture"
+)
 # What a pod lacks of a machine by little may be there: nobody has measured it.
 _ESTIMATED: Final = (
     " (what {instance_type} has of {estimated} for pods is an estimate: if yours has more, say so instead: `foreslice "
@@ -188,6 +191,7 @@ def _part_text(change: Change, *, new: bool) -> str:
     template += _OF_DOMAINS if "domains" in change.detail else ""
     template = _OF_FLAVOR if "flavor" in change.detail else template
     template = _DISCOVERED if "profile" in change.detail else template
+    template = _OF_ARCHITECTURE if "select" in change.detail else template
     template = _OF_NO_REGION if change.kind is ChangeKind.NAME_ZONE and not change.detail["regions"] else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     facts |= {key: few(value) for key, value in change.detail.items() if key == "claims" and isinstance(value, tuple)}

@@ -105,6 +105,7 @@ def test_pods_with_imex_channels_get_a_pool_of_machines_with_multi_node_nvlink(s
     assert [ref.instance_type for ref, _ in found.result.launches] == ["a4x-highgpu-4g"]
     (line,) = advice_lines([found])
     assert f"{labels.INSTANCE_TYPE} In [a4x-highgpu-4g] in spec.requirements" in line
+    assert "select kubernetes.io/arch=arm64, so that GKE adds the toleration of taint kubernetes.io/arch=arm64:" in line
     after = found.change.edit(given)
     (node,) = plan_for(after, catalog, policy, NOW).launches
     assert node.offering.instance_type == "a4x-highgpu-4g"

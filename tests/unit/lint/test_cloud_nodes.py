@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from autoscaler.lint.supply_advice import supply_advice
-from autoscaler.model.capacity import CapacityPool, GroupNodes
-from autoscaler.model.pod import Container
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
+from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 from tests.builders import NOW, claim, pod, shipped, snapshot
@@ -60,6 +62,37 @@ def test_nothing_of_nodes_without_such_a_taint_and_of_pods_whose_resource_tolera
     assert not told("g6.xlarge")
     assert not told("g2-standard-4", requested="nvidia.com/gpu")
     assert not told("g2-standard-4", pools=(CapacityPool("gpu"),))  # its spec.taints say it
+
+
+_GB200 = (Requirement(labels.INSTANCE_TYPE, "In", ("a4x-highgpu-4g",)),)
+_HELD = CapacityBlock("b", "a4x-highgpu-4g", "us-central1-a", 2, NOW - timedelta(days=1), NOW + timedelta(days=1))
+
+
+def _told_of_arm(asking: Pod, template: str = "GCPNodeTemplate") -> list[Diagnostic]:
+    """Of a pod on a machine of GCP with Arm, in a pool with a block of it."""
+    pool = CapacityPool("gpu", requirements=_GB200, node_template=NodeTemplateRef(template, "t"))
+    catalog = shipped("a4x-highgpu-4g")
+    state = snapshot([asking], [claim("c")], pools=(pool,), blocks=(_HELD,))
+    plan = plan_for(state, catalog, Policy(), NOW)
+    assert plan.launches
+    return [one for one in supply_advice(state, plan, catalog) if "kubernetes.io/arch=arm64:NoSchedule" in one.message]
+
+
+def test_pods_on_arm_nodes_of_gke_need_the_toleration() -> None:
+    (found,) = _told_of_arm(pod("p", "c"))
+    assert found.message.startswith(
+        "does not tolerate kubernetes.io/arch=arm64:NoSchedule, the taint that GKE gives all"
+    )
+    assert found.next_step == "add nodeSelector kubernetes.io/arch: arm64, so that GKE adds the toleration"
+
+
+def test_pods_that_select_the_architecture_or_tolerate_its_taint_are_told_nothing() -> None:
+    """Nor those of simulated nodes, which GKE does not make."""
+    either = NodeSelectorTerm((Requirement(labels.ARCHITECTURE, "In", ("amd64", "arm64")),))
+    assert not _told_of_arm(pod("p", "c", node_selector=FrozenMap({labels.ARCHITECTURE: "arm64"})))
+    assert not _told_of_arm(replace(pod("p", "c"), affinity=NodeSelector((either,))))
+    assert not _told_of_arm(replace(pod("p", "c"), tolerations=(Toleration(labels.ARCHITECTURE, "Equal", "arm64"),)))
+    assert not _told_of_arm(pod("p", "c"), template="KwokNodeTemplate")
 
 
 @pytest.mark.parametrize(
