@@ -12,11 +12,13 @@ label and the names of its pods those that hyperpod_pytorch_job.py and the examp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander, over, suspended, within
 from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
+from autoscaler.model.pod import HostPort, Pod
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
 
 # Kind to the field that holds its replicas by type.
@@ -27,6 +29,25 @@ TRAINING_JOBS: Final = {
     "JAXJob": "jaxReplicaSpecs",
     "XGBoostJob": "xgbReplicaSpecs",
     "PaddleJob": "paddleReplicaSpecs",
+}
+
+
+class _Port(NamedTuple):
+    """The port that training-operator adds to the container of this name in every replica (the first container, if
+    none has the name), unless it has a port of the same name: pkg/apis/kubeflow.org/v1/*_defaults.go and
+    defaulting_utils.go."""
+
+    container: str
+    name: str
+    number: int
+
+
+_PORTS: Final = {
+    "PyTorchJob": _Port("pytorch", "pytorchjob-port", 23456),
+    "TFJob": _Port("tensorflow", "tfjob-port", 2222),
+    "JAXJob": _Port("jax", "jaxjob-port", 6666),
+    "XGBoostJob": _Port("xgboost", "xgboostjob-port", 9999),
+    "PaddleJob": _Port("paddle", "master", 36543),
 }
 _V2: Final = "kubeflow.org/v2beta1"  # of mpi-operator, which labels pods by role
 _IGNORED = (
@@ -155,5 +176,28 @@ def _replicas(entry: Fields, workload: Workload, kind: str, kind_label: str) -> 
         labels={keys.TRAINING_JOB: job, kind_label: kind},
         labels_of=lambda index: {keys.TRAINING_REPLICA_INDEX: str(index)},
     )
+    if (port := _PORTS.get(workload.kind)) and (index := _without_port(entry, port)) is not None:
+        found = replace(found, pods=tuple(_with_port(pod, index, port.number) for pod in found.pods))
     entry.unread()
     return found
+
+
+def _without_port(entry: Fields, port: _Port) -> int | None:
+    """The index of the container that gets the port of its operator; None if it has it, or there is no container."""
+    raw = Fields(Fields(entry.raw("template")).raw("spec")).raw("containers")
+    containers = [Fields(one if isinstance(one, dict) else {}) for one in raw] if isinstance(raw, list) else []
+    named = (index for index, one in enumerate(containers) if one.raw("name") == port.container)
+    index = next(named, 0 if containers else None)
+    ports = containers[index].raw("ports") if index is not None else None
+    there = isinstance(ports, list) and any(isinstance(one, dict) and one.get("name") == port.name for one in ports)
+    return None if there else index
+
+
+def _with_port(pod: Pod, index: int, number: int) -> Pod:
+    """In the network of the node, every port of a container is a port of the node."""
+    if not pod.host_network or index >= len(pod.containers):
+        return pod
+    changed = pod.containers[index]
+    ports = dict.fromkeys((*changed.host_ports, HostPort(number)))
+    containers = (*pod.containers[:index], replace(changed, host_ports=tuple(ports)), *pod.containers[index + 1 :])
+    return replace(pod, containers=containers)

@@ -9,6 +9,7 @@ import pytest
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_job, expand_training_job
+from autoscaler.model.pod import HostPort
 
 REPLICA = {"restartPolicy": "Never", "template": {"spec": {"containers": [{"name": "c"}]}}}
 
@@ -52,6 +53,48 @@ def test_labels(kind: str, version: str, label: str) -> None:
         "training.kubeflow.org/replica-index": "1",
         label: "worker",
     }
+
+
+def _on_host(*containers: dict[str, Any], **more: object) -> dict[str, object]:
+    return {"template": {"spec": {"hostNetwork": True, "containers": list(containers), **more}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "container", "number"),
+    [
+        ("PyTorchJob", "pytorch", 23456),
+        ("TFJob", "tensorflow", 2222),
+        ("JAXJob", "jax", 6666),
+        ("XGBoostJob", "xgboost", 9999),
+        ("PaddleJob", "paddle", 36543),
+    ],
+)
+def test_the_port_that_the_operator_adds_is_a_port_of_the_node(kind: str, container: str, number: int) -> None:
+    replica = _on_host({"name": "sidecar"}, {"name": container, "ports": [{"containerPort": 80}]})
+    found, problems = expanded(kind, {"Master": replica, "Worker": replica})
+    for pod in found.pods:
+        assert [one.host_ports for one in pod.containers] == [(), (HostPort(80), HostPort(number))]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "replica", "expected"),
+    [
+        ("PyTorchJob", _on_host({"name": "main"}, {"name": "other"}), [[23456], []]),
+        ("PyTorchJob", _on_host({"name": "pytorch"}, hostNetwork=False), [[]]),
+        (
+            "PyTorchJob",
+            _on_host({"name": "pytorch", "ports": [{"name": "pytorchjob-port", "containerPort": 5}]}),
+            [[5]],
+        ),
+        ("MPIJob", _on_host({"name": "mpi"}), [[]]),
+    ],
+    ids=["first container", "network of its own", "has its port", "operator adds none"],
+)
+def test_which_container_gets_the_port(kind: str, replica: dict[str, object], expected: list[list[int]]) -> None:
+    found, _ = expanded(kind, {"Worker": {**replica, "replicas": 1}})
+    (pod,) = found.pods
+    assert [[port.port for port in one.host_ports] for one in pod.containers] == expected
 
 
 @pytest.mark.parametrize("condition", ["Succeeded", "Failed"])
