@@ -71,7 +71,7 @@ class ChangeKind(Enum):
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity; domains: how often
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
-    DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
+    DROP_NODE_AFFINITY = "DropNodeAffinity"  # key, values: that it would have taken
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values
     ASK_ELSEWHERE = "AskElsewhere"  # option, values: without an option of the command line
     DROP_CONDITION = "DropCondition"  # condition

@@ -12,7 +12,7 @@ from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, nearest_value, u
 from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.lint.pods.gpu_shares import memory_shared, shared_resource, whole_instead
 from autoscaler.lint.pods.mig_parts import part_selected
-from autoscaler.lint.pods.one_node import known_nodes, one_node
+from autoscaler.lint.pods.one_node import known_nodes, nodes_named
 from autoscaler.lint.pods.other_cards import least_memory
 from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
@@ -230,7 +230,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     lacking |= keys_of_models(asked.pod, asked.catalog)
     # These name parts of GPUs, which claims can name as well.
     lacking |= {labels.NVIDIA_MIG_CONFIG, labels.NVIDIA_GPU_PRODUCT} if part_selected(asked.pod) else set()
-    unseen = one_node(asked.pod, known_nodes(asked.snapshot))
+    unseen = nodes_named(asked.pod, known_nodes(asked.snapshot))
     lacking |= {labels.HOSTNAME} if asked.pod.host_paths and not unseen else set()  # what it mounts is there alone
     lacking |= {labels.CLOUD} if clouds_of_volumes((asked.pod,), asked.snapshot) else set()  # no other mounts these
     lacking |= zone_id_labels().keys()  # a zone has a name as well
@@ -243,8 +243,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
     for key in sorted(named.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key)):
-        edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-        yield Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key)
+        yield _no_affinity(asked, key)
 
 
 def leaving_others(asked: Situation) -> Iterator[Change]:
@@ -259,14 +258,22 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
         if any(made_by_cloud(key, name) or of_no_group(key, name) for name in names)
         and not any(pool.labels.get(key) in names for pool in asked.pools)
     }
-    one = {labels.HOSTNAME} if one_node(asked.pod, known_nodes(asked.snapshot)) else set()
+    one = {labels.HOSTNAME} if nodes_named(asked.pod, known_nodes(asked.snapshot)) else set()
     for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
             yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value)
         else:
-            edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-            yield Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key)
+            yield _no_affinity(asked, key)
+
+
+def _no_affinity(asked: Situation, key: str) -> Change:
+    """Without node affinity on the label; `values` are those that any of the pods would have taken."""
+    affinities = (pod.affinity for pod in asked.pods if pod.affinity)
+    found = (r for affinity in affinities for term in affinity.terms for r in term.match_expressions if r.key == key)
+    values = tuple(dict.fromkeys(value for r in found if r.operator == "In" for value in r.values))
+    edit = on_pods(asked.keys, partial(_without_affinity, key=key))
+    return Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key, values=values)
 
 
 def gives_up_accelerator(change: Change) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cache, partial
-from typing import Final
+from typing import Final, TypeVar
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
@@ -24,7 +24,7 @@ from autoscaler.lint.pods.gpu_shares import (
 )
 from autoscaler.lint.pods.hami import asked_of_hami, hami_told
 from autoscaler.lint.pods.mig_parts import mig_resources
-from autoscaler.lint.pods.one_node import known_nodes, one_node, one_node_told
+from autoscaler.lint.pods.one_node import known_nodes, nodes_named, nodes_told
 from autoscaler.lint.pods.other_clouds import daemons_of_other_clouds, other_cloud_advice, other_clouds
 from autoscaler.lint.pods.required import as_required
 from autoscaler.lint.pods.unknown_types import told_type, unknown_type
@@ -56,6 +56,7 @@ from instance_catalog.prediction.runnable import NeedsMore
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
+Seen = TypeVar("Seen")  # what a warning is about: false of a pod that it is not about
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 
 
@@ -73,7 +74,7 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     yield from _of_first(snapshot, _formed_slice, partial(_dynamic_slice, catalog=catalog))
     yield from device_advice(snapshot, catalog, plan)
     there = known_nodes(snapshot)
-    yield from _of_first(snapshot, lambda pod: one_node(pod, there), one_node_told)
+    yield from _of_first(snapshot, lambda pod: nodes_named(pod, there), nodes_told)
     yield from _of_first(snapshot, path_of_node, path_told)
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
@@ -139,7 +140,7 @@ def _parts_of_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def _of_first(
-    snapshot: Snapshot, found: Callable[[Pod], str], text_of: Callable[[str], tuple[Path, str, str]], *keys: str
+    snapshot: Snapshot, found: Callable[[Pod], Seen], text_of: Callable[[Seen], tuple[Path, str, str]], *keys: str
 ) -> Iterator[Diagnostic]:
     """The warning about the first pod in which `found` sees something; `text_of` has field, message and next step."""
     yield from _about_first(_waiting(snapshot), found, text_of, keys)
@@ -151,8 +152,8 @@ def _waiting(snapshot: Snapshot) -> list[tuple[str, Pod]]:
 
 def _about_first(
     pods: Iterable[tuple[str, Pod]],
-    found: Callable[[Pod], str],
-    text_of: Callable[[str], tuple[Path, str, str]],
+    found: Callable[[Pod], Seen],
+    text_of: Callable[[Seen], tuple[Path, str, str]],
     keys: Collection[str] = (),
 ) -> Iterator[Diagnostic]:
     """The same of pods under the names of what makes them. `keys`: the labels, where the field does not name one."""

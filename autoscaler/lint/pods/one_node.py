@@ -1,9 +1,9 @@
-"""Pods that select one node by its name, and the node is not in sight."""
+"""Pods that select nodes by their names, and none of the nodes is in sight."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Final
 
 from autoscaler.kube.problem import UNREPLACED, left_by_template
@@ -14,6 +14,7 @@ from instance_catalog.kubernetes import labels
 
 # What examples write where the name of a node belongs: node-name, my-node, NODE_NAME, <the node>.
 _EXAMPLE: Final = re.compile(r"(?i)(?:(?:my|some|a|the|this|example|target)[-_. ])?(?:node|host)(?:[-_. ]?name)?")
+_MOST: Final = 3  # names in a message
 _GIVE: Final = "give the Node with -f to plan for it, or select machines by what they have"
 
 
@@ -31,15 +32,18 @@ def known_nodes(snapshot: Snapshot) -> Set[str]:
     return {node.labels.get(labels.HOSTNAME, node.name) for node in snapshot.nodes}
 
 
-def one_node(pod: Pod, there: Set[str]) -> str:
-    """The node that the pod selects by its name and that is not in sight; or nothing."""
-    return next((names[0] for names in pod.required_values({labels.HOSTNAME}) if there.isdisjoint(names)), "")
+def nodes_named(pod: Pod, there: Set[str]) -> tuple[str, ...]:
+    """The nodes that the pod selects by their names, if none of them is in sight."""
+    return next((names for names in pod.required_values({labels.HOSTNAME}) if there.isdisjoint(names)), ())
 
 
-def one_node_told(name: str) -> tuple[Path, str, str]:
-    left = placeholder_of_node(name)
+def nodes_told(names: Sequence[str]) -> tuple[Path, str, str]:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    left = next(filter(None, map(placeholder_of_node, names)), "")
+    what = f"the node {names[0]}: it is" if len(names) == 1 else f"the nodes {', '.join(names[:_MOST])}{more}: they are"
+    its = "its name" if len(names) == 1 else "one of the names"
     return (
         ("spec", "nodeSelector", labels.HOSTNAME),
-        f"selects the node {name}: it is not among the nodes that are given, and no node of a plan has its name",
+        f"selects {what} not among the nodes that are given, and no node of a plan has {its}",
         f"{left}; then {_GIVE}" if left else _GIVE,
     )

@@ -80,14 +80,14 @@ def _network(advice: Advice) -> Iterator[str]:
 
 
 def _no_longer_together(advice: Advice) -> Iterator[str]:
-    """That pods which named one node get several, if they do: what they shared there is no longer shared."""
+    """That pods get more nodes than they named, if they do: what they shared there is no longer shared."""
     parts = [part for part in advice.change.parts or (advice.change,) if HOSTNAME in keys_dropped(part)]
-    names = dict.fromkeys(str(part.detail.get("value", "")) for part in parts)
+    names = {name for part in parts for name in (part.detail.get("value"), *_texts(part, "values")) if name}
     nodes = sum(count for _, count in advice.result.launches)
     if names and nodes > len(names):
         yield (
-            f"the pods named {counted(len(names), 'node')} and get {nodes} here; if they have to share one, give them "
-            f"a required podAffinity to each other with topologyKey {HOSTNAME}"
+            f"the pods named {counted(len(names), 'node')} and get {nodes} here; those that have to share one need a "
+            f"required podAffinity to each other with topologyKey {HOSTNAME}"
         )
 
 

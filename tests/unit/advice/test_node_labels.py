@@ -47,6 +47,12 @@ def test_a_label_that_has_a_resources_name_is_given_by_people(key: str, labelled
     assert found.change.detail.get("labels") == ((f"{key}=true",) if labelled else None)
 
 
+def test_a_dropped_node_affinity_is_told_with_all_its_values() -> None:
+    selector = NodeSelector((NodeSelectorTerm((Requirement(labels.HOSTNAME, "In", ("a", "b")),)),))
+    (found,) = _advice(pod("p", "c", affinity=selector))
+    assert found.change.detail["values"] == ("a", "b")
+
+
 @pytest.mark.parametrize(("value", "labelled"), [("x" * 63, True), ("x" * 64, False), ("my node", False)])
 def test_no_pool_gives_nodes_a_value_that_no_label_can_have(value: str, labelled: bool) -> None:
     """An API server takes any text as a value of a node affinity, as long as the object may be."""

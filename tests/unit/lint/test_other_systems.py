@@ -310,6 +310,19 @@ def test_one_node_by_its_name(there: bool, expected: int) -> None:
     assert ["selects the node gpu-7" in one.message for one in found] == [True] * expected
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("a", "b"), "selects the nodes a, b: they are not among the nodes that are given, and no node of a plan has"),
+        (("a", "b", "c", "d", "e"), "selects the nodes a, b, c and 2 more: they are"),
+    ],
+)
+def test_several_nodes_by_their_names(names: tuple[str, ...], expected: str) -> None:
+    term = NodeSelectorTerm((Requirement(labels.HOSTNAME, "In", names),))
+    (found,) = told(pod("p", affinity=NodeSelector((term,))))
+    assert expected in found.message
+
+
 @pytest.mark.parametrize("name", ["IGHS-DUMMY-VAL", "<node-name>", "NODE_NAME", "your-node", "REPLACE_ME", "node-name"])
 def test_a_placeholder_for_the_name_of_a_node_says_what_to_write(name: str) -> None:
     (found,) = told(pod("p", node_selector=FrozenMap({labels.HOSTNAME: name})))

@@ -31,10 +31,20 @@ def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(node
     machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     said = (
-        "note: the pods named 1 node and get 8 here; if they have to share one, give them a required podAffinity to "
+        "note: the pods named 1 node and get 8 here; those that have to share one need a required podAffinity to "
         "each other with topologyKey kubernetes.io/hostname"
     )
     assert (last == said) == told
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(2, False), (3, True)])
+def test_pods_that_get_as_many_nodes_as_they_named_share_as_before(nodes: int, told: bool) -> None:
+    names = ("node-7", "node-8")
+    kind = ChangeKind.DROP_NODE_AFFINITY
+    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, values=names)
+    machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
+    *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
+    assert ("the pods named 2 nodes and get 3 here" in last) == told
 
 
 def test_several_steps_are_numbered() -> None:
