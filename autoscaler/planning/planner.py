@@ -207,7 +207,7 @@ def _attempt(
     dropped = dict(dropped)
     offered, settled = packing.everything(), list[PlacedGang]()
     for gang in _bound_to_a_domain(packing, dropped):
-        found = place_gang(gang, packing, present, offered, policy)
+        found = place_gang(gang, packing, present, offered, policy, settled)
         if found is None:
             dropped[gang.key] = 0
             continue

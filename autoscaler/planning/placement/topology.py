@@ -1,18 +1,21 @@
 """Places gangs whose pods must share a value of one node label: a zone, or an NVLink domain that does not exist yet.
 
-Each such gang is placed alone, before everything else, in the best single domain. A domain is identified by its label
-value. An NVLink domain has no value before its launch, so every offering that is sold as such a unit is one domain of
-limited size. On GKE a TPU slice of several hosts is a node pool of its own, also while it starts; without any
-CapacityPool every purchase is one as well. A group whose policy keeps its machines together is one domain too
-(near_groups.py). For any other key that hypothetical nodes do not have, a purchase guarantees nothing.
+Each such gang is placed alone, before everything else, in the best single domain that has no pods of the gangs before
+it from which it has to be apart. A domain is identified by its label value. An NVLink domain has no value before its
+launch, so every offering that is sold as such a unit is one domain of limited size. On GKE a TPU slice of several hosts
+is a node pool of its own, also while it starts; without any CapacityPool every purchase is one as well. A group whose
+policy keeps its machines together is one domain too (near_groups.py). For any other key that hypothetical nodes do not
+have, a purchase guarantees nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from autoscaler.lifecycle.slices import slice_of
 from autoscaler.model.gang import Gang
+from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.objective import Score
@@ -23,6 +26,7 @@ from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import future_node
+from autoscaler.scheduling.pod_filters import term_matches
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -44,17 +48,71 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class PlacedGang:
-    """A gang in its domain."""
+    """A gang in its domain. `pods`: one of each kind."""
 
     assigned: Assigned
     buying: Buying
+    pods: tuple[Pod, ...]
 
 
 def place_gang(
-    gang: Gang, packing: PackingInput, present: Present, offered: Offered, policy: Policy
+    gang: Gang,
+    packing: PackingInput,
+    present: Present,
+    offered: Offered,
+    policy: Policy,
+    settled: Sequence[PlacedGang] = (),
 ) -> PlacedGang | None:
-    """The gang in the best domain that takes it; None if no domain does."""
+    """The gang in the best domain that takes it beside those `settled` before; None if no domain does."""
     classes = {i: c for i, c in enumerate(packing.classes) if c.sample.gang == gang.key}
+    refused = _refused_places(_samples(classes), packing, present, settled)
+    apart = replace(offered, candidates=offered.candidates - refused)
+    found = _in_best_domain(gang, classes, packing, present, apart, policy)
+    # Without such a place, the launch refuses the purchases, and the gang has the reason.
+    return found if found or not refused else _in_best_domain(gang, classes, packing, present, offered, policy)
+
+
+def _samples(classes: Mapping[int, BundleClass]) -> tuple[Pod, ...]:
+    return tuple(pod for found in classes.values() for pod in found.sample.pods)
+
+
+def _refused_places(
+    pods: Sequence[Pod], packing: PackingInput, present: Present, settled: Sequence[PlacedGang]
+) -> frozenset[int]:
+    """The candidates whose nodes share a domain with pods of other gangs that keep these pods away, or that these keep
+    away from."""
+    taken: dict[str, set[str]] = {}
+    for other in settled if packing.pods_relate else ():
+        terms = [term for one, two in product(pods, other.pods) for term in _between(one, two, present)]
+        for term, values in product(terms, _labels_of(other, present) if terms else ()):
+            value = values.get(term.topology_key)
+            if value is not None and term.topology_key != labels.HOSTNAME and not is_future_clique(value):
+                taken.setdefault(term.topology_key, set()).add(value)
+    every = enumerate(packing.candidates)
+    return frozenset(index for index, one in every if any(_value(one, key) in taken[key] for key in taken))
+
+
+def _between(one: Pod, other: Pod, present: Present) -> Iterator[PodAffinityTerm]:
+    """The anti-affinity of each pod that is about the other."""
+    for pod, near in ((one, other), (other, one)):
+        yield from (term for term in pod.pod_anti_affinity if term_matches(term, near, present.world))
+
+
+def _labels_of(placed: PlacedGang, present: Present) -> list[Mapping[str, str]]:
+    """The labels of the nodes of the gang."""
+    bought = {id(purchase.candidate): purchase.candidate for purchase in placed.buying.purchases}
+    new = [future_node(one, PLACEHOLDER_NODE, allocatable=FrozenMap()).labels for one in bought.values()]
+    return [*new, *(present.world.nodes[entry.node].node.labels for entry in placed.assigned.placed)]
+
+
+def _in_best_domain(
+    gang: Gang,
+    classes: Mapping[int, BundleClass],
+    packing: PackingInput,
+    present: Present,
+    offered: Offered,
+    policy: Policy,
+) -> PlacedGang | None:
     best: tuple[tuple[int, Score], PlacedGang] | None = None
     for domain in _domains(gang, classes, packing, present):
         found = _in_domain(gang, classes, domain, packing, present, offered, policy)
@@ -87,7 +145,7 @@ def _in_domain(
     if started[gang.key] + bought < gang.min_count:
         return None
     wanted = sum(len(bundle.pods) for c in classes.values() for bundle in c.members)
-    return (wanted - placed - bought, buying.score), PlacedGang(assigned, buying)
+    return (wanted - placed - bought, buying.score), PlacedGang(assigned, buying, _samples(classes))
 
 
 def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present: Present) -> Iterator[Domain]:

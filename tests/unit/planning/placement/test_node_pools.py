@@ -22,6 +22,7 @@ from tests.builders import TEAM, claim, gang, gpus, pairs, plan, pod, shipped, s
 SLICE = FrozenMap({labels.GKE_TPU_ACCELERATOR: "tpu-v6e-slice", labels.GKE_TPU_TOPOLOGY: "4x4"})
 CHIPS = Container("main", FrozenMap({"google.com/tpu": Quantity.of(4)}))
 CATALOG = shipped("ct6e-standard-4t", "ct6e-standard-8t", "a2-highgpu-1g")
+TEN = Quantity.of(10)
 ALL = Scope(pods=PodScope.ALL)
 OBSERVING = CapacityPool("tpu", scope=ALL)
 ACTING = CapacityPool("tpu", Mode.ACT, scope=ALL)
@@ -109,3 +110,53 @@ def test_a_retry_does_not_take_a_gang_out_of_its_zone(home: str) -> None:
         )
     )
     assert {node.offering.zone for node in found.launches} == {home}
+
+
+def exclusive(*names: str, key: str, cpu: str = "1") -> tuple[list[Pod], FrozenMap[str, Gang]]:
+    """Gangs of one pod that keep each other out of their domain, as child Jobs of a JobSet with exclusive topology."""
+    pods = []
+    for name in names:
+        others = LabelSelector((Requirement("job", "Exists"), Requirement("job", "NotIn", (name,))))
+        away = PodAffinityTerm(others, key, ("default",))
+        pods.append(pod(name, cpu=cpu, gang=name, labels=FrozenMap({"job": name}), pod_anti_affinity=(away,)))
+    return pods, FrozenMap({f"default/{name}": Gang("default", name, "Job", 1, key) for name in names})
+
+
+def of_group(name: str, key: str) -> CapacityPool:
+    return CapacityPool(name, scope=ALL, labels=FrozenMap({key: name}))
+
+
+@pytest.mark.parametrize("key", [labels.GKE_NODE_POOL, "pool"])
+@pytest.mark.parametrize("repels", [("x", "y"), ("x",), ("y",)])
+def test_gangs_that_keep_out_of_each_others_group_get_one_each(key: str, repels: tuple[str, ...]) -> None:
+    """Also where only the one of them, placed first or second, says so."""
+    pods, gangs = exclusive("x", "y", key=key)
+    pods = [one if one.name in repels else replace(one, pod_anti_affinity=()) for one in pods]
+    given = snapshot(pods, gangs=gangs, pools=(of_group("a", key), of_group("b", key)))
+    found = plan(given, catalog=shipped("a2-highgpu-1g"))
+    assert {node.pool for node in found.launches} == {"a", "b"}
+    assert len(found.placements) == 2
+
+
+def test_gangs_that_may_share_a_group_share_it() -> None:
+    pods, gangs = exclusive("x", "y", key="pool")
+    pods = [replace(one, pod_anti_affinity=()) for one in pods]
+    given = snapshot(pods, gangs=gangs, pools=(of_group("a", "pool"), of_group("b", "pool")))
+    assert {node.pool for node in plan(given, catalog=shipped("a2-highgpu-1g")).launches} == {"a"}
+
+
+def test_a_gang_without_a_group_for_itself_has_the_reason() -> None:
+    pods, gangs = exclusive("x", "y", key="pool")
+    found = plan(snapshot(pods, gangs=gangs, pools=(of_group("a", "pool"),)), catalog=shipped("a2-highgpu-1g"))
+    assert len(found.launches) == 1
+    assert Code.POD_ANTI_AFFINITY in why_left(found, "y")
+
+
+def test_a_gang_keeps_out_of_a_group_where_another_gets_a_node_that_is_there() -> None:
+    """The node that is there has room for one of them."""
+    pods, gangs = exclusive("x", "y", key="pool", cpu="3")
+    there = Node("n", labels=FrozenMap({"pool": "a"}), allocatable=FrozenMap({"cpu": Quantity.of(4), "pods": TEN}))
+    given = snapshot(pods, gangs=gangs, nodes=(there,), pools=(of_group("a", "pool"), of_group("b", "pool")))
+    found = plan(given, catalog=shipped("a2-highgpu-1g"))
+    assert [node.pool for node in found.launches] == ["b"]
+    assert len(found.placements) == 2
