@@ -31,7 +31,7 @@ from autoscaler.advice.pool_changes import (
     set_drivers,
     widen_scope,
 )
-from autoscaler.advice.situation import Situation, worth_serving
+from autoscaler.advice.situation import NAMES_OF_POOLS, Situation, group_of_gang, worth_serving
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.lint.pods.card_names import names_groups
 from autoscaler.lint.pods.cloud_terms import cloud_named
@@ -70,7 +70,6 @@ _LABELLED_BY_TYPE = (
     *("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "intel.com", "foreslice.dev", "karpenter.sh"),
     *(domain.rstrip("/") for domain in OWN_DOMAINS),
 )
-_NAMES_OF_POOLS = frozenset({known.KARPENTER_NODE_POOL}).union(*(facts.pool_labels for facts in cloud_facts().values()))
 _GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
 _DESCRIBED: Final = "NAME"  # of a driver that people describe
@@ -114,10 +113,9 @@ def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     wanted = {k: value for k, value in wanted.items() if _given_by_people(k) and not made_by_cloud(k, value)}
     if not all(map(is_label_value, wanted.values())):
         return  # no node can have it; a value of a node affinity may be as long as an object
-    # What a gang shares, where it names groups of nodes: one pool is one group, and any name does. A node pool of GKE
-    # is a slice or nothing that a label makes.
-    groups = {key for key in asked.gang_keys if key in _NAMES_OF_POOLS - _GROUPS_PER_TYPE.keys()}
-    shared = dict.fromkeys(sorted((groups | _shared_by_copies(asked)) - pool.labels.keys()), ANY_GROUP)
+    # What a gang shares, where it names groups of nodes: one pool is one group, and any name does.
+    groups = {group_of_gang(asked.pod, asked.snapshot)} - {""} | _shared_by_copies(asked)
+    shared = dict.fromkeys(sorted(groups - pool.labels.keys()), ANY_GROUP)
     wanted = {**shared, **wanted}
     labels = {key: value for key, value in wanted.items() if pool.labels.get(key) != value}
     # Another change has the pod select the nearest model: no node has the one that the label names.
@@ -139,7 +137,7 @@ def _shared_by_copies(asked: Situation) -> set[str]:
     """The labels of groups of nodes by which the pod requires to be beside its copies, if no existing node has them."""
     terms = [term for term in asked.pod.pod_affinity if term.selector and term.selector.matches(asked.pod.labels)]
     given = {key for node in asked.snapshot.nodes for key in node.labels}
-    return {term.topology_key for term in terms} & _NAMES_OF_POOLS - given
+    return {term.topology_key for term in terms} & NAMES_OF_POOLS - given
 
 
 def _bought_as_named(labels: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Change]:
@@ -205,7 +203,7 @@ def _given_by_people(key: str) -> bool:
     """True if a node has the label only because its pool says so; no driver writes a label with a resource's name."""
     domain = key.rpartition("/")[0]
     return (
-        key in _NAMES_OF_POOLS
+        key in NAMES_OF_POOLS
         or is_plugin_resource(key)
         or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
     )

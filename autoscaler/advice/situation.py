@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
+from autoscaler.lint.tpu_advice import part_of_slice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Considered, LeftOut, Plan, Target
@@ -24,8 +25,12 @@ from instance_catalog.drivers.facts import gpudirect_protocols
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_of_name, clouds_of_labels
+from instance_catalog.types.clouds import cloud_facts, cloud_of_name, clouds_of_labels
 
+# Labels that name a group of nodes, of which the nodes of one pool are one.
+NAMES_OF_POOLS: Final = frozenset({labels.KARPENTER_NODE_POOL}).union(
+    *(facts.pool_labels for facts in cloud_facts().values())
+)
 _ANYWHERE = Where()
 # Labels that Kubernetes makes anew for each copy of a workload, and those of its admission.
 _OF_ONE_COPY: Final = (labels.POD_TEMPLATE_HASH, "controller-uid", "controller-revision-hash", "pod-name", "index")
@@ -114,12 +119,6 @@ class Situation:
         return any(_is_related(pod, other) for pod in self.pods for other in others)
 
     @cached_property
-    def gang_keys(self) -> tuple[str, ...]:
-        """The node labels that all pods of the pod's gang must share."""
-        gang = None if self.pod.gang is None else self.snapshot.gangs.get(self.pod.gang.key)
-        return (gang.topology_key,) if gang is not None and gang.topology_key else ()
-
-    @cached_property
     def pools(self) -> tuple[CapacityPool, ...]:
         """The pools that may launch; the implicit one if there is none."""
         return pools_of(self.snapshot)
@@ -177,7 +176,21 @@ def workload_of(pod: Pod, snapshot: Snapshot) -> tuple[object, ...]:
     copies if only the number at the end of their names differs.
     """
     owner: object = pod.labels.get(labels.JOBSET_NAME) or pod.owner or _copied(pod, snapshot)
-    return (pod.namespace, owner, pod.node_selector, pod.scheduler_name)
+    return (pod.namespace, owner, pod.node_selector, pod.scheduler_name, group_of_its_own(pod, snapshot))
+
+
+def group_of_gang(pod: Pod, snapshot: Snapshot) -> str:
+    """The label of a group of nodes, such as a node pool, that the pod's gang shares; "" for none. A TPU slice of
+    several hosts is a group by itself, which no label of a pool makes."""
+    gang = snapshot.gangs.get(pod.gang.key) if pod.gang is not None else None
+    key = gang.topology_key if gang is not None else None
+    return key if key in NAMES_OF_POOLS and not (key == labels.GKE_NODE_POOL and part_of_slice(pod)) else ""
+
+
+def group_of_its_own(pod: Pod, snapshot: Snapshot) -> str:
+    """The gang of a pod that keeps others out of its group of nodes: no pool that is one group serves two of them."""
+    key = group_of_gang(pod, snapshot)
+    return pod.gang.key if key and pod.gang and any(term.topology_key == key for term in pod.pod_anti_affinity) else ""
 
 
 def _copied(pod: Pod, snapshot: Snapshot) -> tuple[object, ...]:

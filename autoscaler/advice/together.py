@@ -9,7 +9,8 @@ from typing import Final
 
 from autoscaler.advice.advise import advise_for, complete, single_changes
 from autoscaler.advice.change import Change, ChangeKind, pool_subject
-from autoscaler.advice.situation import Situation, workload_of, worth_serving
+from autoscaler.advice.pool_opening import ANY_GROUP
+from autoscaler.advice.situation import Situation, group_of_its_own, workload_of, worth_serving
 from autoscaler.advice.trial import Advice, Budget, Replanner
 from autoscaler.advice.volumes import missing_volumes
 from autoscaler.model.capacity import CapacityPool
@@ -134,6 +135,7 @@ def _needs(asked: Situation) -> tuple[object, ...]:
             asked.codes,
             frozenset(asked.clouds),
             asked.of_others,
+            group_of_its_own(pod, asked.snapshot),
         ),
         tuple(claim and (claim.requests, claim.constraints) for claim in claims),
     )
@@ -244,15 +246,18 @@ def apart(advice: Advice, before: Iterable[tuple[str, Change]], trials: Replanne
 
 
 def _contested(first: Change, second: Change, snapshot: Snapshot) -> CapacityPool | None:
-    """A pool of the snapshot that lacks something of the first change once the second is made as well."""
+    """A pool of the snapshot that lacks something of the first change once the second is made as well, or that would
+    be one group of nodes for both: pods that may share one have one change."""
     before = {pool.name: pool for pool in snapshot.pools}
     once = {pool.name: pool for pool in first.edit(snapshot).pools}
+    alone = {pool.name: pool for pool in second.edit(snapshot).pools}
     twice = {pool.name: pool for pool in second.edit(first.edit(snapshot)).pools}
-    for name in before.keys() & once.keys() & twice.keys():
+    for name in before.keys() & once.keys() & alone.keys() & twice.keys():
         given = {key: value for key, value in once[name].labels.items() if before[name].labels.get(key) != value}
         lost = any(twice[name].labels.get(key) != value for key, value in given.items())
         drivers = once[name].drivers != before[name].drivers and twice[name].drivers != once[name].drivers
-        if lost or drivers:
+        shared = any(value == alone[name].labels.get(key) == ANY_GROUP for key, value in given.items())
+        if lost or drivers or shared:
             return before[name]
     return None
 

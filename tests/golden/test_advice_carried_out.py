@@ -59,6 +59,7 @@ CHIPS, NEURON = {"google.com/tpu": 4}, {"aws.amazon.com/neuron": 1}
 SELECTOR = {"selector": {"matchLabels": {"app": "x"}}}
 WAITING = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 TPU_V4 = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+ONE_HOST = {"cloud.google.com/gke-tpu-topology": "2x2x1"}
 ONE_NODE_POOL = {
     "requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "cloud.google.com/gke-nodepool"}
@@ -181,6 +182,23 @@ CASES = {
                 CHIPS, nodeSelector=TPU_V4, affinity={"podAffinity": ONE_NODE_POOL}, restartPolicy="Never"
             ),
         },
+    ),
+    "JobSet with a node pool of its own": workload(
+        "JobSet",
+        "jobset.x-k8s.io/v1alpha2",
+        {
+            "replicatedJobs": [
+                {
+                    "name": "slice",
+                    "template": {
+                        "spec": {
+                            "template": template(CHIPS, nodeSelector={**TPU_V4, **ONE_HOST}, restartPolicy="Never")
+                        }
+                    },
+                }
+            ]
+        },
+        annotations={"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"},
     ),
     "other scheduler, labels of people": workload(
         "Deployment",

@@ -30,7 +30,7 @@ _PLACEHOLDER: Final = re.compile(r"<[A-Z]+>")
 MEANINGS: Final = {
     "<CLUSTER>": "the name of your cluster",
     "<LOCATION>": "its region or zone",
-    "<GROUP>": "the name of your node pool",
+    "<GROUP>": "the name of your node pool, another one in each node template",
     "<POOL>": "the CapacityPool whose nodes the block has",
     "<ZONE>": "the zone of the machines that you buy",
     "<RESERVATION>": "the provider's id of the reservation",

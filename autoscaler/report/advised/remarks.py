@@ -159,7 +159,10 @@ def _read(advice: Advice) -> Iterator[str]:
     parts = advice.change.parts or (advice.change,)
     names = [str(name) for part in parts for name in _texts(part, "read")]
     groups = [str(part.detail["group"]) for part in parts if part.kind is ChangeKind.LIST_GROUP]
+    yours = ANY_GROUP in groups
     groups = [name for name in groups if name != ANY_GROUP]
+    if yours and advice.result.launches:
+        yield f"{ANY_GROUP} is a node pool of such machines that no other pool lists"
     if names and advice.result.launches:
         yield (
             f"the machine is read from the name {names[0]}; only that node pool says which one it has and how it is "

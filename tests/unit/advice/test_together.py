@@ -66,6 +66,57 @@ def test_a_label_that_both_need_is_given_in_a_copy_of_the_pool(label: str, conte
     assert f"default/b-0: {where}: add {label}=b to spec.labels → 1 × g6.xlarge" in text
 
 
+def jobset(topology: str, pods: int = 1, *, exclusive: bool = True) -> dict[str, Any]:
+    """Two child Jobs, each of which keeps the other out of its node pool."""
+    chips = {"name": "main", "image": "registry.example/a:1", "resources": {"limits": {"google.com/tpu": 4}}}
+    selector = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
+        "cloud.google.com/gke-tpu-topology": topology,
+        "cloud.google.com/gke-spot": "true",
+    }
+    template = {"spec": {"nodeSelector": selector, "containers": [chips]}}
+    job = {"spec": {"parallelism": pods, "completions": pods, "template": template}}
+    key = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "two", "annotations": key if exclusive else {}},
+        "spec": {"replicatedJobs": [{"name": "slice", "replicas": 2, "template": job}]},
+    }
+
+
+def test_ignored_pods_that_each_need_a_node_pool_of_their_own_get_one_each(tmp_path: Path) -> None:
+    text = told(tmp_path, jobset("2x2x1"))
+    for name in ("two-slice-0-0", "two-slice-1-0"):
+        _, found, change = text.partition(f"default/{name}: create a CapacityPool with ")
+        assert found
+        change, _, result = change.partition(" → ")
+        assert "spec.scope.pods All" in change
+        assert "spec.capacityTypes [on-demand,spot]" in change
+        assert "NAME alone in spec.nodePools of a GCPNodeTemplate" in change
+        assert result.startswith("1 × ct5p-hightpu-4t (spot)")
+        assert "note: NAME is a node pool of such machines that no other pool lists" in result
+    assert "would have no place" not in text
+
+
+def test_a_pool_that_is_there_is_one_node_pool_and_its_copy_another(tmp_path: Path) -> None:
+    pool = {**POOL, "spec": {"limits": {"nodes": 4}, "scope": {"pods": "All"}}}
+    text = told(tmp_path, pool, jobset("2x2x1"))
+    assert "default/two-slice-0-0: pool gpu: add spot to spec.capacityTypes" in text
+    assert "a copy of pool gpu, which itself changes for default/two-slice-0-0: add spot" in text
+    assert text.count("list NAME alone in spec.nodePools") == 2
+
+
+@pytest.mark.parametrize(("topology", "pods", "exclusive"), [("2x2x2", 2, True), ("2x2x1", 1, False)])
+def test_slices_of_several_hosts_and_pods_that_may_share_need_no_node_pool_by_name(
+    topology: str, pods: int, exclusive: bool, tmp_path: Path
+) -> None:
+    """A TPU slice of several hosts is a node pool by itself."""
+    text = told(tmp_path, jobset(topology, pods, exclusive=exclusive))
+    assert f"→ {2 * pods} × ct5p-hightpu-4t (spot)" in text
+    assert "NAME" not in text
+
+
 @pytest.mark.parametrize("pools", [[], [POOL]])
 def test_the_first_pool_ends_the_offer_of_the_whole_catalog(pools: list[dict[str, Any]], tmp_path: Path) -> None:
     text = told(tmp_path, *pools, deployment("a"), deployment("b", nodeSelector={"team": "b"}))
