@@ -136,6 +136,8 @@ ANY = "names no GPU model or memory, so it gets whole GPUs of the cheapest kind:
         (pod("p", "c"), pod("q", "d"), ("node.kubernetes.io/instance-type",), []),
         (selecting("team", "ml"), pod("q", "d"), (), [ANY]),
         (selecting("kubernetes.io/os", "linux"), selecting("nvidia.com/gpu.present", "true"), None, [ANY]),
+        (pod("p", "c"), selecting("karpenter.k8s.aws/instance-gpu-manufacturer", "nvidia"), None, [ANY]),
+        (pod("p", "big"), selecting("karpenter.k8s.aws/instance-gpu-manufacturer", "nvidia"), None, [ANY]),
         (selecting("node.kubernetes.io/instance-type", "g6.xlarge"), pod("q", "big"), None, []),
     ],
 )
