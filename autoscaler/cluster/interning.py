@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.requests import NOTHING
-from autoscaler.planning.demand.handed_out import names_device
+from autoscaler.planning.demand.handed_out import absent_word, names_device
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
@@ -76,4 +76,8 @@ def _interned(texts: FrozenMap[str, str]) -> FrozenMap[str, str]:
 
 
 def _read(annotations: FrozenMap[str, str]) -> FrozenMap[str, str]:
-    return FrozenMap({key: value for key, value in annotations.items() if key in POD_ANNOTATIONS or names_device(key)})
+    """Of annotations that ask another system for a device, a word of the value is kept: one with the use of a GPU
+    changes each minute, and one of 256 kB stays in memory."""
+    read = {key: value for key, value in annotations.items() if key in POD_ANNOTATIONS}
+    asked = {key: absent_word(value) for key, value in annotations.items() if key not in read and names_device(key)}
+    return FrozenMap(read | asked)

@@ -25,14 +25,10 @@ from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, field
 
-# One check of a node without its claims: about 20 to 50 µs.
-_LOOK = 200
-# One comparison of amounts on a node of which everything else is known: about 5 µs.
-_COMPARISON = 25
-# Comparisons that are paid for together.
-_AT_ONCE = 100
-# The number of existing nodes for which the units for checks are granted once more.
-_NODES = 200
+_LOOK = 200  # one check of a node without its claims: about 20 to 50 µs
+_COMPARISON = 25  # one comparison of amounts on a node of which everything else is known: about 5 µs
+_AT_ONCE = 100  # comparisons that are paid for together
+_NODES = 200  # existing nodes for which the units for checks are granted once more
 # The units of a class for each existing node with room for it: the check, and a search of some devices.
 _VISIT = 2 * _LOOK
 # The minimum of a kind of pods, for any number of kinds: some checks of nodes and simple selectors.
@@ -197,6 +193,10 @@ class Ledger:
     def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         """Like `fit`, with another function for the verdict: it gets the pods, and each is paid for when it is read."""
         return self.unknown(item, pods[0]) if item in self.waiting else self._decide(item, pods, verdict)
+
+    def affords(self, item: int, pod: Pod, *, times: int) -> bool:
+        """True if the class can pay for that many looks at the pod."""
+        return not self.refused(item) and self.accounts[item].affords(_LOOK + _selectors(pod), times)
 
     def check_amounts(self, item: int, pod: Pod, verdict: Callable[[], Verdict]) -> Verdict:
         """Like `decide`, for a verdict that needs only amounts and cached answers: each question is paid once."""

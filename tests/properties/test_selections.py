@@ -13,12 +13,13 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Verdict
 from autoscaler.planning.placement import selections
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.planner import plan_for
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.scheduling.fit import filtered
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
@@ -27,6 +28,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
+from instance_catalog.types.catalog import Catalog
 from tests.builders import NOW, claim, gpus, pod, snapshot
 from tests.properties.test_device_states import CATALOG, packing_of
 
@@ -183,3 +185,30 @@ def test_a_class_that_cannot_pay_for_the_comparison_is_decided_alone(monkeypatch
     number = market.trials._selections.number
     assert number(first) == first.selects
     assert number(second) == second.selects != first.selects
+
+
+def test_pods_without_any_offering_are_decided() -> None:
+    """Many selections and a pool that offers nothing: an error here would leave the pods of the namespace undecided."""
+    none = replace(POOLS[0], requirements=(Requirement(labels.INSTANCE_TYPE, "In", ("none",)),))
+    found = plan_for(replace(crowd(80), pools=(none,)), CATALOG, Policy(), NOW)
+    assert len(found.left_out) == 80
+    assert {entry.reasons[0].code for entry in found.left_out} == {Code.NO_CANDIDATE}
+
+
+def test_to_compare_selections_refuses_no_class() -> None:
+    """Selections of single types tell all shapes apart: comparing them would cost more than the plan has for them."""
+    names = [f"{n:03}" for n in range(100)]
+    types = [replace(CATALOG.get("p4d.24xlarge"), name=f"type-{name}") for name in names]
+    pods = [
+        pod(
+            f"p{name}",
+            f"c{name}",
+            cpu=f"{10 + int(name) % 7}",
+            node_selector=FrozenMap({labels.INSTANCE_TYPE: of.name}),
+        )
+        for n, of in zip(names, types, strict=True)
+    ]
+    state = snapshot(pods, [claim(f"c{name}", gpus()) for name in names], pools=POOLS[:1])
+    policy = Policy(work=WorkLimits(per_round=600_000, selectors_per_round=600_000))
+    found = plan_for(state, Catalog.of(types), policy, NOW)
+    assert (len(found.launches), found.left_out) == (100, ())

@@ -135,6 +135,11 @@ class Account:
             # A new exception: the traceback of one refers to the whole search, and this account is kept.
             raise BudgetSpentError(self.refused.expression)
 
+    def affords(self, units: int, times: int) -> bool:
+        """True if work of so many units, done so many times, is paid without a refusal."""
+        own = self.own + self.kin.left if units <= CHEAP else 0
+        return max(own, self.shared.left) >= units * times and self.spent + units * times <= self.most
+
     def pay(self, units: int) -> None:
         """Subtract the units of work that was done."""
         self.spent += units

@@ -21,6 +21,12 @@ def names_device(key: str) -> bool:
     return key.startswith(handing_out().keys) or bool(_WORDS.search(key))
 
 
+def absent_word(text: str) -> str:
+    """The word in the text that means a kind of device which no cloud of the catalog has; or nothing."""
+    text = text.lower()
+    return next((word for word in handing_out().absent if word in text), "")
+
+
 def handed_out(pod: Pod) -> Mapping[str, Fact]:
     """What in the pod says that it gets a device, "handed", and the kind of it that no cloud of the catalog has,
     "kind"; or nothing."""
@@ -32,6 +38,5 @@ def handed_out(pod: Pod) -> Mapping[str, Fact]:
     found += [f"annotation {next(iter(asked))}"] if asked else [f"label {labels[0]}"] if labels else []
     if not found:
         return {}
-    said = " ".join((pod.runtime_class, *asked.values())).lower()
-    kind = next((kind for word, kind in known.absent.items() if word in said), "")
+    kind = known.absent.get(absent_word(" ".join((pod.runtime_class, *asked.values()))), "")
     return {"handed": tuple(found), **({"kind": kind} if kind else {})}

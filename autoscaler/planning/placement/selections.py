@@ -26,6 +26,9 @@ from instance_catalog.dataclass import dataclass, replace
 Refusal: TypeAlias = DoesNotFit | Unknown
 # The number of different selections at which they are compared on every machine.
 _MANY: Final = 64
+# The most groups of shapes that are asked about one selection. Beyond that, such as for selections of instance types,
+# the comparison costs more than asking the shapes with room for the pod.
+_FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,11 @@ class Selections:
         return len({(pod.node_selector, pod.affinity, pod.tolerations) for pod in pods}) >= _MANY
 
     def _asked(self, pod: Pod, item: int) -> _Answers | None:
-        """None if the class has used up its share."""
+        """None if there is nothing to ask or too much, or if the class cannot pay for all of it: a comparison saves
+        work, and must never cost a class its place."""
         groups, refusals = self._groups_for(pod), list[tuple[Refusal | None, Refusal | None]]()
+        if not 0 < len(groups.samples) <= _FEW or not self._ledger.affords(item, pod, times=len(groups.samples)):
+            return None
 
         def answered(paid: Iterable[Pod]) -> Verdict:
             refusals.extend(self._filtered(shape, pod) for shape, pod in zip(groups.samples, paid, strict=True))
@@ -150,7 +156,7 @@ class Selections:
             of: list[int] = []
             for shape, seen in enumerate(self._shapes):
                 node = seen.node
-                labels = tuple((key, value) for key in keys if (value := node.labels.get(key)) is not None)
+                labels = frozenset((key, value) for key, value in node.labels.items() if key in keys)
                 read = (node.name, node.taints, node.unschedulable, node.declared_features, node.features_assumed)
                 number = numbers.setdefault((read, labels), len(numbers))
                 if number == len(samples):

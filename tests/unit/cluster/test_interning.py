@@ -80,11 +80,12 @@ def test_empty_parts_are_recognised_without_a_search() -> None:
     assert interned._parts == {(type(NOTHING), NOTHING): NOTHING}
 
 
-@pytest.mark.parametrize("key", ["tensor-fusion.ai/gpu-count", "example.com/npu-type"])
-def test_an_annotation_that_asks_another_system_for_a_device_is_kept(key: str) -> None:
+@pytest.mark.parametrize(("value", "kept"), [("37", ""), ("Ascend 310P3", "ascend"), ("x" * 100_000, "")])
+@pytest.mark.parametrize("key", ["tensor-fusion.ai/gpu-model", "example.com/npu-type"])
+def test_of_an_annotation_that_asks_another_system_for_a_device_a_word_is_kept(key: str, value: str, kept: str) -> None:
     asking = raw(1)
-    asking["metadata"]["annotations"][key] = "1"
-    assert PodInterner().of(parse_pod(asking)).annotations[key] == "1"
+    asking["metadata"]["annotations"][key] = value
+    assert PodInterner().of(parse_pod(asking)).annotations[key] == kept
 
 
 def test_annotations_that_nobody_reads_are_dropped() -> None:
