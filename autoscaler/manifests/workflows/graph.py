@@ -21,6 +21,7 @@ from instance_catalog.dataclass import dataclass
 _TAG: Final = re.compile(r"\{\{\s*(?:(workflow|inputs)\.parameters\.([\w-]+)|workflow\.name)\s*\}\}")
 _DEEPEST: Final = 30  # callers of callers whose arguments are followed
 _MOST_VISITS: Final = 100_000
+_MOST_FILLED: Final = 1_000_000  # for the parameters of a Workflow: characters, and steps that give them
 SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations")  # that a pod takes from the template that calls its own
 _LOOPS: Final = ("withItems", "withParam", "withSequence")
 CLUSTER: Final = "cluster:"  # before the name of a ClusterWorkflowTemplate
@@ -51,7 +52,10 @@ class Flow:
         self.roots = list(dict.fromkeys(self._roots()))
         self.calls: dict[str, list[Call]] = {}
         self.sites: dict[str, list[Call]] = {}
+        self.overfilled = False
         self._inputs: dict[tuple[str, str], str | None] = {}
+        self._values: dict[int, dict[str, str | None]] = {}  # by the identity of arguments or inputs
+        self._left = _MOST_FILLED
         self._together: dict[str, dict[str, int]] = {}
         waiting = list(self.roots)
         while waiting:
@@ -162,13 +166,23 @@ class Flow:
         def known(found: re.Match[str]) -> str:
             scope, parameter = found.groups()
             if scope is None:
-                return self.name
-            if scope == "workflow":
-                return self.arguments.get(parameter) or found[0]
-            value = self._input(template, parameter, depth + 1)
-            return found[0] if value is None else value
+                value: str | None = self.name
+            elif scope == "workflow":
+                value = self.arguments.get(parameter) or None
+            else:
+                value = self._input(template, parameter, depth + 1)
+            return found[0] if value is None or not self._pay(len(value)) else value
 
         return _TAG.sub(known, text)
+
+    def _pay(self, units: int) -> bool:
+        """False, with an error, once parameters are too much work: a few that repeat each other make gigabytes."""
+        self._left -= units
+        if self._left < 0 and not self.overfilled:
+            self.overfilled = True
+            message = f"to fill in its parameters takes more than {_MOST_FILLED:,} characters and steps"
+            self.spec.error("templates", message, "give the pods of the run (kubectl get pods -o yaml)")
+        return not self.overfilled
 
     def _input(self, template: str, parameter: str, depth: int) -> str | None:
         """The value of a parameter of a template, if all that call it give it the same."""
@@ -181,16 +195,25 @@ class Flow:
         return self._inputs[key]
 
     def _given_by_all(self, template: str, parameter: str, depth: int) -> str | None:
-        own = dict(_given(self.templates[template].child("inputs")))
+        own = self._given_in(self.templates[template], "inputs")
+        if not self._pay(len(sites := self.sites.get(template, []))):
+            return None
         values = {
             self._text(text, call.caller, depth) if text is not None else None
-            for call in self.sites.get(template, ())
-            for text in (dict(_given(call.step.child("arguments"))).get(parameter, own.get(parameter)),)
+            for call in sites
+            for text in (self._given_in(call.step, "arguments").get(parameter, own.get(parameter)),)
         }
         if template in self.roots:
             values.add(self.arguments.get(parameter, own.get(parameter)))
         (value, *others) = values or {None}
         return None if others or value is None or "{{" in value else value
+
+    def _given_in(self, holder: Fields, field: str) -> dict[str, str | None]:
+        """The parameters of its arguments or inputs, read once."""
+        key = id(holder.raw(field))
+        if key not in self._values:
+            self._values[key] = dict(_given(holder.child(field)))
+        return self._values[key]
 
     def left(self, value: Any) -> str:
         """The first variable in a value; "" without any."""
@@ -198,8 +221,9 @@ class Flow:
             value = [*value, *value.values()]
         if isinstance(value, list):
             return next((found for one in value if (found := self.left(one))), "")
-        tag = re.search(r"\{\{.*?\}\}", value) if isinstance(value, str) else None
-        return tag[0] if tag else ""
+        _, opening, rest = value.partition("{{") if isinstance(value, str) else ("", "", "")
+        inner, closing, _ = rest.partition("}}")
+        return f"{opening}{inner}{closing}" if closing else ""
 
 
 def target_of(step: Fields) -> str:

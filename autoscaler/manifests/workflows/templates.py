@@ -186,8 +186,13 @@ def _created(one: Document) -> Iterator[Document | Diagnostic]:
 def _objects(one: Document, flow: Flow, template: Fields, number: int) -> Iterator[Document | Diagnostic]:
     resource = template.child("resource")
     path = (*resource.path, "manifest")
+    text = flow.filled(resource.text("manifest"), template.text("name"))
+    if flow.overfilled:
+        step = "give the object that it creates"
+        yield one.located(Diagnostic("to fill in its parameters is too much work", step, path))
+        return
     try:
-        found = list(read_yaml(flow.filled(resource.text("manifest"), template.text("name")), one.file))
+        found = list(read_yaml(text, one.file))
     except UnreadableError as error:
         step = "give the object that it creates, or the pods of the run (kubectl get pods -o yaml)"
         yield one.located(Diagnostic(f"creates an object that cannot be read: {error.message}", step, path))

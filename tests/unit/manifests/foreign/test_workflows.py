@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -220,6 +221,47 @@ def test_parameters_that_decide_and_are_not_known_stop_the_plan(values: tuple[st
 def test_a_patch_that_cannot_be_read_stops_the_plan(patch: str) -> None:
     (problem,) = messages(loaded(workflow(template("main", podSpecPatch=patch))))
     assert "may change where its pods run" in problem
+
+
+TOO_MUCH = "to fill in its parameters takes more than 1,000,000 characters and steps"
+
+
+def passing(value: str, depth: int) -> list[dict[str, Any]]:
+    """Templates t0, t1, … that each call the next with `value`, and the last of them."""
+    given = {"parameters": [{"name": "a", "value": value}]}
+    calls = [{"steps": [[{"name": "s", "template": f"t{n + 1}", "arguments": given}]]} for n in range(depth)]
+    return [{"name": f"t{n}", "inputs": {"parameters": [{"name": "a"}]}, **call} for n, call in enumerate(calls)]
+
+
+def test_parameters_that_repeat_each_other_are_an_error_and_make_no_gigabytes() -> None:
+    inputs = {"inputs": {"parameters": [{"name": "a"}]}}
+    repeated = passing("{{inputs.parameters.a}}" * 10, 9)
+    selecting = {**template("t9", nodeSelector={"x": "{{inputs.parameters.a}}"}), **inputs}
+    arguments = {"parameters": [{"name": "a", "value": "x" * 10}]}
+    found = loaded(workflow(*repeated, selecting, entrypoint="t0", arguments=arguments))
+    assert any(TOO_MUCH in one for one in messages(found))
+    manifest = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "{{inputs.parameters.a}}"}})
+    creating = {"name": "t9", **inputs, "resource": {"action": "create", "manifest": manifest}}
+    found = loaded(workflow(*repeated, creating, entrypoint="t0", arguments=arguments))
+    assert any("to fill in its parameters is too much work" in one for one in messages(found))
+
+
+def test_many_parameters_and_many_steps_that_give_them_take_no_long_time() -> None:
+    several = [{"name": f"p{n}", "value": "x"} for n in range(4_000)]
+    steps = [[{"name": f"s{n}", "template": "t", "arguments": {"parameters": several[:1]}} for n in range(400)]]
+    selecting = template("t", nodeSelector={f"k{n}": f"{{{{inputs.parameters.p{n}}}}}" for n in range(4_000)})
+    selecting["inputs"] = {"parameters": several}
+    assert any(TOO_MUCH in one for one in messages(loaded(workflow({"name": "main", "steps": steps}, selecting))))
+    one_step = {"name": "main", "steps": [[{"name": "s", "template": "t", "arguments": {"parameters": several}}]]}
+    start = time.process_time()
+    assert pods(loaded(workflow(one_step, selecting))) == ["w-t-0"]
+    assert time.process_time() - start < 5
+
+
+def test_many_braces_take_no_long_time() -> None:
+    start = time.process_time()
+    assert pods(loaded(workflow(template("main", nodeSelector={"x": "{" * 200_000})))) == ["w-main-0"]
+    assert time.process_time() - start < 10
 
 
 def test_templates_of_other_objects_are_planned_with_the_workflow_that_names_them() -> None:
