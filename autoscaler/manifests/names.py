@@ -8,7 +8,7 @@ Secret or ConfigMap of a volume.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
@@ -128,6 +128,21 @@ def refused_name(name: str) -> tuple[str, str] | None:
     """The reason why an API server refuses an object of this name, and the next step; None if it accepts it. For most
     kinds."""
     return _refused(name, _SUBDOMAIN, "")
+
+
+def check_made_names(names: Iterable[str], own: str, problems: Problems) -> bool:
+    """Report the first name of a pod that an API server refuses, and return True without any. Names are made of that of
+    the workload, `own`, which is checked by itself, and of names in it: of roles, templates or groups. No length is
+    checked but that of the part that they add, because controllers shorten what they generate."""
+    for name in names:
+        added = name.removeprefix(own)
+        if _SUBDOMAIN.fullmatch(f"x{added}" if len(added) < len(name) else name) and len(added) <= _LONGEST[_SUBDOMAIN]:
+            continue
+        shown = name if len(name) <= _LONGEST[_SUBDOMAIN] else f"{name[: _LONGEST[_SUBDOMAIN]]}…"
+        step = f"correct the name that this is made of, such as that of a role or template: {_form(shown, _SUBDOMAIN)}"
+        problems.error((), f"the API server refuses the name {shown!r} of a pod that it makes", step)
+        return False
+    return True
 
 
 def _check(path: Path, name: str, form: re.Pattern[str], problems: Problems, *, shown: str = "") -> None:

@@ -34,6 +34,7 @@ from autoscaler.kube.workloads.requested_capacity import (
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
+from autoscaler.manifests.names import check_made_names
 from autoscaler.manifests.plan_context import parse_plan_context
 from autoscaler.model.capacity import NodeTemplateRef
 from autoscaler.model.pod import Pod
@@ -51,6 +52,8 @@ def workload(expand: Expand) -> Reader:
 
     def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
         found = expand(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+        if not check_made_names((pod.name for pod in found.pods), document.metadata.name, problems):
+            return
         _, kind = header(document.value)
         default = "" if kind in _SPREAD else DEFAULT_QUEUE
         manifests.add(replace(found, pods=_admitted(manifests, document, found.pods, problems, default)))
