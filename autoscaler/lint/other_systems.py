@@ -7,6 +7,7 @@ README), and Volcano's vGPU device plugin.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cache, partial
 from typing import Final, TypeVar
@@ -292,7 +293,7 @@ def _of_nobody(pod: Pod, given: Set[str], catalog: Catalog) -> str:
 def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
     names = found.split()
     own = [name for name in names if not foreign_resource(name)]
-    amounts = " ".join(f"allocatable.{name}=…" for name in own)
+    amounts = " ".join(f"allocatable.{shlex.quote(name)}=…" for name in own)
     it = "them" if len(own) > 1 else "it"
     add = f"if your nodes have {it}, add {it}: `foreslice catalog set TYPE {amounts} --into DIR --reason WHY`"
     drop = f"drop the request of {' and '.join(name for name in names if name not in own)}; {RDMA_HERE}"

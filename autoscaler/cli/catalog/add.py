@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,9 @@ def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bo
         )
     path = target / f"{file_name(name)}.yaml"
     if path.exists():
-        raise BadInputError(f"{path} exists", next_step=f"add the type there: `foreslice catalog edit {path}`")
+        raise BadInputError(
+            f"{path} exists", next_step=f"add the type there: `foreslice catalog edit {shlex.quote(str(path))}`"
+        )
     today = SystemClock().now().date().isoformat()
     blank = not any(facts.values())
     text = (
@@ -105,7 +108,8 @@ def add(*, name: str, target: Path, directories: tuple[Path, ...], in_editor: bo
             f"{name} is not added:\n{wrong}", next_step="correct the options (`--help` lists them), or add --edit"
         )
     replace_file(path, text)
-    click.echo(f"{path} is written. What its drivers will publish: foreslice slices {name} --catalog {target}")
+    command = shlex.join(("foreslice", "slices", name, "--catalog", str(target)))
+    click.echo(f"{path} is written. What its drivers will publish: {command}")
 
 
 def _own_name(spelled: str) -> str:

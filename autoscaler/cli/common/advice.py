@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ def _others(helping: Helping) -> Iterator[str]:
     if helping.without:
         yield f"{few(helping.without, 1)}: no change that was tried places {_them(helping.without)}"
     if helping.untried:
-        step = f"`foreslice explain {helping.untried[0]}` tries some"
+        step = f"`foreslice explain {shlex.quote(helping.untried[0])}` tries some"
         yield f"{few(helping.untried, 1)}: no change was tried for {_them(helping.untried)}; {step}"
 
 

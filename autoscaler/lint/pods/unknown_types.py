@@ -4,6 +4,7 @@ of EC2), misspelt ones, and those of other families."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -64,8 +65,8 @@ def told_type(name: str, catalog: Catalog) -> tuple[tuple[str, ...], str, str]:
     return (
         field,
         f"selects instance type {name}, which is not in the catalog",
-        f"{hint}if {name} is sold, add it: `foreslice catalog add {name} --into DIR {like}`, and plan with "
-        "--catalog DIR",
+        f"{hint}if {name} is sold, add it: `foreslice catalog add {shlex.quote(name)} --into DIR {like}`, and plan "
+        "with --catalog DIR",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from autoscaler.lint.pods.unserved import foreign_resource
@@ -19,7 +20,7 @@ def shortage_text(reason: Reason, *, on_all_types: bool) -> str:
     if names := none_of_it(reason):
         first = f"{wanted} requested, " if len(names) == 1 else ""
         return f"Insufficient {' and '.join(names)} ({first}{_without(names, on_all_types=on_all_types)})"
-    step = f"`foreslice catalog set TYPE allocatable.{resource}=… --into DIR --reason WHY`"
+    step = f"`foreslice catalog set TYPE allocatable.{shlex.quote(resource)}=… --into DIR --reason WHY`"
     disk = f"; to state the size of your root volumes: {step}"
     pages = f"; to state how many your nodes reserve: {step}" if resource.startswith("hugepages-") else ""
     more = disk if resource == "ephemeral-storage" else pages
@@ -37,7 +38,9 @@ def _without(resources: Sequence[str], *, on_all_types: bool) -> str:
     none = "no type on offer has any" if on_all_types else "these have none"
     known = [name for name in resources if is_plugin_resource(name)]
     others = (*known, *shared_gpu_resources(), *filter(other_device, resources))
-    own = [f"allocatable.{name}=…" for name in resources if name not in others and not foreign_resource(name)]
+    own = [
+        f"allocatable.{shlex.quote(name)}=…" for name in resources if name not in others and not foreign_resource(name)
+    ]
     runs = f" with {'its' if len(resources) == 1 else 'their'} device plugin" if known else ""
     step = f"; if your nodes have it, add it: `foreslice catalog set TYPE {' '.join(own)} --into DIR --reason WHY`"
     return f"{none}{runs}{step if own else ''}"
