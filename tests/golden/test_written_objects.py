@@ -122,3 +122,15 @@ def test_nothing_is_written_where_a_change_creates_nocustom_object(tmp_path: Pat
     asked = ["plan", "-f", "docs/examples/whole-node.yaml", "--write-objects", str(file)]
     assert "no change that was found creates an object" in CliRunner().invoke(foreslice, asked).stderr
     assert not file.exists()
+
+
+@pytest.mark.parametrize("name", ["<ZONE>", "x <OTHER> <ZONE>"])
+def test_what_a_manifest_has_is_no_placeholder(name: str, tmp_path: Path) -> None:
+    manifest, file = tmp_path / "manifest.yaml", tmp_path / "objects.yaml"
+    pods = template({"nvidia.com/gpu": 1}, schedulerName=name)
+    manifest.write_text(yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR})))
+    asked = ["plan", "-f", str(manifest), "--write-objects", str(file)]
+    written = CliRunner().invoke(foreslice, asked, catch_exceptions=False)
+    assert "is written; give it with -f beside the manifests" in written.stderr
+    assert name in yaml.safe_load(file.read_text())["spec"]["scope"]["schedulerNames"]
+    assert "Fill in" not in file.read_text()

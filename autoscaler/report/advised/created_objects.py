@@ -6,7 +6,6 @@ What only their owner knows is a placeholder, such as <ZONE>, which no reader of
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -25,7 +24,6 @@ from instance_catalog.types.clouds import cloud_facts
 
 _NAME: Final = "advised"
 _GROUP: Final = '"<GROUP>"'
-_PLACEHOLDER: Final = re.compile(r"<[A-Z]+>")
 # What people write in the place of each.
 MEANINGS: Final = {
     "<CLUSTER>": "the name of your cluster",
@@ -49,8 +47,18 @@ def created_objects(found: Iterable[Advice], snapshot: Snapshot) -> list[dict[st
 
 
 def placeholders(written: Iterable[dict[str, Any]]) -> list[str]:
-    """Those that are left to fill in, in the order of the objects."""
-    return list(dict.fromkeys(_PLACEHOLDER.findall(json.dumps(list(written)))))
+    """Those that are left to fill in, in the order of the objects. A pool has none: what looks like one there, such as
+    the name of a scheduler, is from a manifest."""
+    found = (text for one in written if one["kind"] != "CapacityPool" for text in _texts(one["spec"]))
+    return list(dict.fromkeys(text for text in found if text in MEANINGS))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _used(written: Iterable[dict[str, Any]]) -> int:
