@@ -134,3 +134,15 @@ def test_what_a_manifest_has_is_no_placeholder(name: str, tmp_path: Path) -> Non
     assert "is written; give it with -f beside the manifests" in written.stderr
     assert name in yaml.safe_load(file.read_text())["spec"]["scope"]["schedulerNames"]
     assert "Fill in" not in file.read_text()
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    """Not even the manifest that was read."""
+    manifest = tmp_path / "manifest.yaml"
+    pods = template({"nvidia.com/gpu": 1}, schedulerName="mine")
+    text = yaml.safe_dump(workload("Deployment", "apps/v1", {"template": pods, **SELECTOR}))
+    manifest.write_text(text)
+    refused = CliRunner().invoke(foreslice, ["plan", "-f", str(manifest), "--write-objects", str(manifest)])
+    assert refused.exit_code == 1
+    assert f"{manifest}: the file exists" in str(refused.exception)
+    assert manifest.read_text() == text

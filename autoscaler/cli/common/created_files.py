@@ -12,19 +12,28 @@ from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import yaml_text
+from autoscaler.errors import BadInputError
 
 if TYPE_CHECKING:  # at runtime imported only where there is something to advise
     from autoscaler.advice.trial import Advice
+
+
+def _new_file(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """Refuses a file that exists, before anything is planned: it may be one of the manifests."""
+    if file is not None and file.is_file():
+        raise BadInputError(f"--write-objects {file}: the file exists", next_step="name a new file, or remove this one")
+    return file
 
 
 def write_objects_option(command: Command) -> Command:
     return click.option(
         "--write-objects",
         "objects",
+        callback=_new_file,
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Also write the CapacityPools, CapacityBlocks and node templates that the smallest changes create, as "
-        "they were tried. Where only you know a value, the file has a placeholder such as <ZONE>.",
+        "they were tried, to a new file. Where only you know a value, the file has a placeholder such as <ZONE>.",
     )(command)
 
 
