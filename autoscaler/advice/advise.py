@@ -11,6 +11,15 @@ from decimal import Decimal
 from itertools import chain, combinations
 from typing import TypeAlias
 
+from autoscaler.advice.amounts import (
+    depth_of_cut,
+    is_small_cut,
+    larger_disks,
+    lower_requests,
+    short_resources,
+    shortages,
+    without_requests,
+)
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import (
     assumed_claims,
@@ -22,26 +31,19 @@ from autoscaler.advice.claim_changes import (
     refused_configs,
     renamed_capacities,
 )
-from autoscaler.advice.disks import larger_disks
 from autoscaler.advice.named_models import nearest_models, renamed_models, renamed_products
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
-    depth_of_cut,
     foreign_resources,
     gives_up_accelerator,
-    is_small_cut,
     keys_dropped,
     labels_of_auto_mode,
-    lower_requests,
     node_selectors,
     other_topologies,
     renamed_types,
-    short_resources,
-    shortages,
     tolerations,
     unconsumed_requests,
     whole_gpus,
-    without_requests,
     zone_names,
 )
 from autoscaler.advice.pool_changes import (
@@ -108,14 +110,8 @@ _GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
 # or the plan has no work left for it, which a plan for this pod alone would hide.
 _NOT_ABOUT_NODES = frozenset(
     {
-        Code.CLASS_NOT_FOUND,
-        Code.CLAIM_NOT_FOUND,
-        Code.CLAIM_NOT_CREATED,
-        Code.SELECTOR_INVALID,
-        Code.SCHEDULING_GATED,
-        Code.WAITS_FOR_BLOCK,
-        Code.MALFORMED_REQUEST,
-        Code.WORK_BUDGET,
+        *(Code.CLASS_NOT_FOUND, Code.CLAIM_NOT_FOUND, Code.CLAIM_NOT_CREATED, Code.SELECTOR_INVALID),
+        *(Code.SCHEDULING_GATED, Code.WAITS_FOR_BLOCK, Code.MALFORMED_REQUEST, Code.WORK_BUDGET),
     }
 )
 

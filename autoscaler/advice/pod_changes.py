@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
@@ -18,7 +18,7 @@ from autoscaler.lint.pods.unknown_types import ec2_name, of_family, unknown_type
 from autoscaler.lint.pods.unserved import foreign_resource, unserved_resources
 from autoscaler.lint.tpu_advice import part_of_slice, topologies_of_size
 from autoscaler.model.pod import Container, Pod
-from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
+from autoscaler.model.reason import Code, Fact
 from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.planning.demand.images import TYPE_KEYS, requiring, types_of_images
 from autoscaler.planning.demand.mounted import clouds_of_volumes
@@ -27,20 +27,11 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
-from instance_catalog.prediction.device_plugins import is_plugin_resource
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import made_by_cloud, of_no_group, queue_labels, region_of_zone_id, zone_id_labels
-from instance_catalog.types.instance_type import InstanceType
-from instance_catalog.types.node_allocatable import CPU, EPHEMERAL_STORAGE, MEMORY
 
-_LOWERED = ("cpu", "memory", "ephemeral-storage")
-_HUGE_PAGES = "hugepages-"
-_SMALL_CUT = 0.05  # of a request: models of what nodes reserve are no better
-_ESTIMATED = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})  # unless they were measured on a node
 _MEBI = 2**20
-_GIBI = 2**30
 
 
 def tolerations(asked: Situation) -> Iterator[Change]:
@@ -299,108 +290,3 @@ def _without_affinity(pod: Pod, key: str) -> Pod:
 
 def _term_without(term: NodeSelectorTerm, key: str) -> NodeSelectorTerm:
     return replace(term, match_expressions=tuple(r for r in term.match_expressions if r.key != key))
-
-
-def short_resources(asked: Situation) -> tuple[str, ...]:
-    """The resources of which some instance type has some but too little, and that people request less of."""
-    short = (r.detail for r in asked.reasons if r.code in SHORT_AMOUNTS)
-    found = {str(detail.get("resource")) for detail in short if detail.get("free") != 0}
-    return tuple(sorted(filter(_lowered, found)))
-
-
-def _lowered(resource: str) -> bool:
-    return resource in _LOWERED or resource.startswith(_HUGE_PAGES) or is_plugin_resource(resource)
-
-
-def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
-    """For a first look only: does the pod fit anywhere when it asks for nothing of these resources, or for one device?
-    Of a device plugin that nobody asks for none is assumed."""
-    least = {resource: Quantity.of(1 if is_plugin_resource(resource) else 0) for resource in resources}
-
-    def edit(pod: Pod) -> Pod:
-        kept = tuple(_asking(c, least) for c in pod.containers)
-        before = tuple(_asking(c, least) for c in pod.init_containers)  # sidecars among them, which clouds add
-        return replace(pod, containers=kept, init_containers=before, pod_requests=None)
-
-    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit))
-
-
-def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None:
-    """(free, wanted) of each resource that an offering has too little of; None if it lacks more than that."""
-    found: dict[str, tuple[int, int]] = {}
-    for reason in reasons:
-        free, wanted = reason.detail.get("free"), reason.detail.get("wanted")
-        if reason.code not in SHORT_AMOUNTS or not isinstance(free, int) or not isinstance(wanted, int):
-            return None
-        if free <= 0 or not _lowered(str(reason.detail.get("resource"))):
-            return None
-        found[str(reason.detail["resource"])] = (free, wanted)
-    return found or None
-
-
-def depth_of_cut(shortages: Mapping[str, tuple[int, int]]) -> tuple[float, ...]:
-    """The deepest cut first: what it leaves of the request decides."""
-    return tuple(sorted((1 - free / wanted for free, wanted in shortages.values()), reverse=True))
-
-
-def is_small_cut(change: Change) -> bool:
-    """True if it lowers requests by so little that nobody wants another machine instead."""
-    return change.kind is ChangeKind.LOWER_REQUEST and change.detail.get("small") is True
-
-
-def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]], machine: InstanceType) -> Change | None:
-    """For each resource, the container that asks for most asks for so much less that the pod asks for what is free.
-
-    None where that would leave nothing, or where the containers do not decide what the pod requests.
-    """
-    lowered: dict[str, dict[str, Quantity]] = {}
-    texts: list[str] = []
-    for resource, (free, wanted) in short.items():
-        asking = [c for c in asked.pod.containers if resource in c.requests]
-        if not asking or asked.pod.pod_requests is not None:
-            return None
-        largest = max(asking, key=lambda c: c.requests[resource].value)
-        before = _units(resource, largest.requests[resource])
-        after = _rounded(resource, before - (wanted - free))
-        if not 0 < after < before:
-            return None
-        amount = _quantity(resource, after)
-        lowered.setdefault(largest.name, {})[resource] = amount
-        texts.append(f"{resource} {largest.requests[resource]} → {amount} (container {largest.name})")
-
-    def edit(pod: Pod) -> Pod:
-        return replace(pod, containers=tuple(_asking(c, lowered.get(c.name, {})) for c in pod.containers))
-
-    facts: dict[str, Fact] = {"requests": tuple(texts), "small": depth_of_cut(short)[0] <= _SMALL_CUT}
-    estimated = sorted(short.keys() & _ESTIMATED - machine.allocatable.keys())
-    if facts["small"] and estimated:
-        facts |= {"instance_type": machine.name, "estimated": estimated[0]}
-    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit), **facts)
-
-
-def _asking(container: Container, amounts: Mapping[str, Quantity]) -> Container:
-    given = {key: value for key, value in amounts.items() if key in container.requests}
-    return replace(container, requests=container.requests.with_items(given)) if given else container
-
-
-def _units(resource: str, amount: Quantity) -> int:
-    """Thousandths of a core, or bytes, as the scheduler counts."""
-    value = amount.value * 1000 if resource == "cpu" else amount.value
-    return -int(-value // 1)
-
-
-def _rounded(resource: str, units: int) -> int:
-    """Down to what people write: tenths of a core, whole cores from ten on; Mi, whole Gi from ten on; whole devices."""
-    if is_plugin_resource(resource):
-        return units
-    fine, coarse = (100, 1000) if resource == "cpu" else (_MEBI, _GIBI)
-    step = coarse if units >= 10 * coarse else fine
-    return units // step * step
-
-
-def _quantity(resource: str, units: int) -> Quantity:
-    if resource == "cpu":
-        return Quantity.parse(str(units // 1000) if units % 1000 == 0 else f"{units}m")
-    if is_plugin_resource(resource):
-        return Quantity.of(units)
-    return Quantity.parse(f"{units // _GIBI}Gi" if units % _GIBI == 0 else f"{units // _MEBI}Mi")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from autoscaler.advice.amounts import Cheaper, cheaper_with_larger_disks
 from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_if_asked_for, cheaper_if_measured
-from autoscaler.advice.disks import Cheaper, cheaper_with_larger_disks
 from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles

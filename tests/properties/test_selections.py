@@ -201,9 +201,9 @@ def test_to_compare_selections_refuses_no_class() -> None:
     types = [replace(CATALOG.get("p4d.24xlarge"), name=f"type-{name}") for name in names]
     pods = [
         pod(
-            f"p{name}",
-            f"c{name}",
-            cpu=f"{10 + int(name) % 7}",
+            f"p{n}",
+            f"c{n}",
+            cpu=f"{10 + int(n) % 7}",
             node_selector=FrozenMap({labels.INSTANCE_TYPE: of.name}),
         )
         for n, of in zip(names, types, strict=True)

@@ -360,17 +360,9 @@ def test_a_product_is_written_as_feature_discovery_writes_it(written: str) -> No
 @pytest.mark.parametrize(
     ("written", "machines", "differs"),
     [
-        (
-            "Tesla-V100-PCIE-32GB",
-            ["p3.2xlarge", "p3dn.24xlarge"],
-            "; the GPU has 16GB of memory instead of 32GB",
-        ),
+        ("Tesla-V100-PCIE-32GB", ["p3.2xlarge", "p3dn.24xlarge"], "; the GPU has 16GB of memory instead of 32GB"),
         ("Tesla-V100-PCIE-16GB", ["p3.2xlarge"], ""),
-        (
-            "Tesla-V100-PCIE-24GB",
-            ["p3.2xlarge", "p3dn.24xlarge"],
-            "; the GPU has 16GB of memory instead of 24GB",
-        ),
+        ("Tesla-V100-PCIE-24GB", ["p3.2xlarge", "p3dn.24xlarge"], "; the GPU has 16GB of memory instead of 24GB"),
     ],
 )
 def test_a_product_with_another_memory_is_shown_where_it_is_cheaper(

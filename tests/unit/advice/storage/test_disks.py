@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.advice.advise import advise
+from autoscaler.advice.amounts import cheaper_with_larger_disks
 from autoscaler.advice.change import ChangeKind
-from autoscaler.advice.disks import cheaper_with_larger_disks
 from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container
