@@ -44,6 +44,12 @@ MOST_PODS: Final = 150_000
 _NOTHING: Final = Diagnostic(
     "no Kubernetes objects found", "give manifests of pods, or workloads that make pods, and the claims they use"
 )
+# A node, pool, class or PlanContext decides on the pods of everybody; who may create a Workflow often may not do so.
+_OF_ALL: Final = Diagnostic(
+    "is not planned with: a Workflow creates it, and it is of the whole cluster",
+    "to plan with it, give it as an object of its own",
+    severity=Severity.WARNING,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +255,9 @@ def _classified(
             problems = Problems()
             document = in_right_case(found, problems)
             kind = classify(document, problems, parameters, skip=skip_unknown)
+            if document.created and kind is not None and not kind.namespaced:
+                yield document.located(_OF_ALL)
+                continue
             if kind is not None:
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
             if problems.errors and (instead := patch(Fields(document.value), problems)):

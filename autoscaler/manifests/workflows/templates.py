@@ -29,6 +29,8 @@ _TEMPLATES: Final = ("WorkflowTemplate", "ClusterWorkflowTemplate")
 _RUN: Final = ("Workflow", "CronWorkflow")
 _CREATING: Final = ("create", "apply")
 _CREATED: Final = 300  # fields that an object counts for, so that all Workflows together create 10,000 at most
+_CHARACTERS: Final = 10  # of a manifest that count as a field
+_DEEPEST: Final = 10  # Workflows that create Workflows
 _ENDED: Final = ("Succeeded", "Failed", "Error")
 
 
@@ -46,8 +48,7 @@ def with_workflow_templates(read: Sequence[_Read]) -> list[_Read]:
                 found.append(one)
                 continue
             try:
-                found.append(made := _completed(one, templates, named))
-                found += _created(made)
+                found += _with_created(one, templates, named)
             except BudgetSpentError:
                 step = "plan for fewer at a time, or give the pods of the runs (kubectl get pods -o yaml)"
                 message = (
@@ -55,6 +56,19 @@ def with_workflow_templates(read: Sequence[_Read]) -> list[_Read]:
                 )
                 return [one.located(Diagnostic(message, step))]
     return [one for one in found if not (isinstance(one, Document) and _kind(one) in _TEMPLATES and _key(one) in named)]
+
+
+def _with_created(one: Document, templates: _Templates, named: set[tuple[str, str]], depth: int = 0) -> Iterator[_Read]:
+    """The completed Workflow and what it creates, of which other Workflows create more."""
+    yield (made := _completed(one, templates, named))
+    for created in _created(made):
+        if not isinstance(created, Document) or _kind(created) not in (*_TEMPLATES, *_RUN):
+            yield created
+        elif depth < _DEEPEST:
+            yield from _with_created(created, templates, named, depth + 1)
+        else:
+            message = f"Workflows that create Workflows are followed {_DEEPEST} levels deep"
+            yield one.located(Diagnostic(message, "give the pods of the runs (kubectl get pods -o yaml)"))
 
 
 def _of(read: Iterable[_Read], kinds: Sequence[str]) -> Iterator[Document]:
@@ -191,6 +205,7 @@ def _objects(one: Document, flow: Flow, template: Fields, number: int) -> Iterat
         step = "give the object that it creates"
         yield one.located(Diagnostic("to fill in its parameters is too much work", step, path))
         return
+    pay(len(text) // _CHARACTERS)
     try:
         found = list(read_yaml(text, one.file))
     except UnreadableError as error:
@@ -200,7 +215,7 @@ def _objects(one: Document, flow: Flow, template: Fields, number: int) -> Iterat
     for made in found:
         for value in _each(made.value, one, number):
             locate = Below(one.locate, *path)
-            yield Document(one.file, locate(()), value, locate)
+            yield Document(one.file, locate(()), value, locate, created=True)
 
 
 def _each(value: Any, one: Document, number: int) -> Iterator[Any]:

@@ -303,6 +303,42 @@ def test_objects_that_a_template_creates_are_planned() -> None:
     assert "creates an object that cannot be read" in messages(loaded(workflow(broken)))[0]
 
 
+def creating(value: Any, name: str = "w") -> str:
+    return workflow({"name": "main", "resource": {"action": "create", "manifest": json.dumps(value)}}, name=name)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("v1", "Node"),
+        ("foreslice.dev/v1alpha1", "CapacityPool"),
+        ("foreslice.dev/v1alpha1", "CapacityBlock"),
+        ("foreslice.dev/v1alpha1", "PlanContext"),
+        ("foreslice.dev/v1alpha1", "AWSNodeTemplate"),
+        ("resource.k8s.io/v1", "DeviceClass"),
+        ("resource.k8s.io/v1", "ResourceSlice"),
+    ],
+)
+def test_a_workflow_creates_no_object_that_decides_on_the_pods_of_others(version: str, kind: str) -> None:
+    found = loaded(creating({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}))
+    assert found.ok
+    (warning,) = messages(found)
+    assert f"{kind} x: is not planned with: a Workflow creates it, and it is of the whole cluster" in warning
+    assert not any(kind in one.name for one in (*found.documents, *found.node_templates))
+
+
+def test_what_a_created_workflow_creates_is_planned_ten_levels_deep() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    made = creating(pod, "w0")
+    assert pods(loaded(creating(json.loads(made)))) == ["p"]
+    for level in range(1, 11):
+        made = creating(json.loads(made), f"w{level}")
+    assert pods(loaded(made)) == ["p"]
+    found = loaded(creating(json.loads(made), "w11"))
+    assert "Workflows that create Workflows are followed 10 levels deep" in messages(found)[0]
+    assert not found.ok
+
+
 def test_templates_are_required() -> None:
     assert "spec.templates: is required" in messages(loaded(workflow(templates=None, entrypoint=None)))[0]
 
