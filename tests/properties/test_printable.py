@@ -31,6 +31,7 @@ from autoscaler.cluster.resources import (
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
 )
+from autoscaler.manifests.yaml_documents import read_yaml
 from autoscaler.report.printable import one_line, printable, printable_json, printable_yaml, steers
 from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.settings import LogFormat, LogSettings
@@ -41,6 +42,7 @@ from tests.unit.cli.test_live_commands import GPU_CLASS, claim, pod, pool
 EVIL = "x\x1b]0;owned\x07\x1b[8m\x9b31m\u202eevil\u200b\u2028y\rz"
 CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 anything = st.text(st.characters(), max_size=12)
+like_numbers = st.text("0178yYnNoOxXbBeEfF._+-~<T", max_size=6)
 
 
 def test_what_steers_is_what_unicode_says() -> None:
@@ -84,6 +86,12 @@ def test_so_do_programs_that_read_yaml(data: dict[str, str]) -> None:
     assert not steers(found)
     assert yaml.safe_load(found) == data
     assert printable_yaml(found) == found
+
+
+@given(st.dictionaries(like_numbers, like_numbers, max_size=3))
+def test_text_stays_text_as_kubernetes_reads_it(data: dict[str, str]) -> None:
+    (document,) = read_yaml(yaml_text(data), "all.yaml")
+    assert document.value == data
 
 
 @given(st.lists(st.tuples(anything, anything), max_size=3))

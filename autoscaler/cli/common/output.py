@@ -30,6 +30,11 @@ FORMATS = ("table", "json", "yaml")
 _MARKUP = re.compile(r"[\\`*_\[\]<>|&~#]")
 _TICKS = re.compile("`+")
 _COMMAND = re.compile("`[^`]*`")
+# Text for PyYAML; booleans of YAML 1.1, or numbers of YAML 1.2 or of Kubernetes' reader, which leaves out underscores.
+_OTHER_TYPES = re.compile(
+    r"[yYnN]|[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|"
+    r"(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9][0-9_]*)?)"
+)
 _KEPT = "\x1f"  # in place of blanks at which no line ends; one_line leaves none in a text
 _JSON_WIDTH = 110
 _LEAST_ROOM = 32  # columns for texts, however narrow the terminal is
@@ -96,10 +101,12 @@ def yaml_text(data: object) -> str:
     base = yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDumper
 
     class Dumper(base):  # type: ignore[misc, valid-type]
-        """Strings that would steer a terminal get the quotes in which YAML has escapes."""
+        """Strings that would steer a terminal get the quotes in which YAML has escapes, and those that some reader
+        takes for another type get quotes."""
 
         def represent_str(self, text: str) -> Any:
-            return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if steers(text) else None)
+            quotes = '"' if steers(text) else "'" if _OTHER_TYPES.fullmatch(text) else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=quotes)
 
     Dumper.add_representer(str, Dumper.represent_str)
     return printable_yaml(str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from autoscaler.cli.common.output import fenced, folded, markdown_table, markdown_text, plain_table
+from autoscaler.cli.common.output import fenced, folded, markdown_table, markdown_text, plain_table, yaml_text
 
 COLUMNS = ("node", "why")
 ROWS = [("implicit-687655f656", "an earlier alternative of firstAvailable that costs less"), ("b", "")]
@@ -59,3 +59,15 @@ def test_no_line_ends_the_block_of_code_that_it_is_in() -> None:
     block = fenced(["text", "```", "a `````` b", "two\nlines"])
     assert block[0] == block[-1] == "`" * 7
     assert block[1:-1] == ["text", "```", "a `````` b", "two\\nlines"]
+
+
+@pytest.mark.parametrize(
+    "text", ["y", "N", "1e3", "-1.5E+3", "12e5", "0o17", "0X1F", "1_0e2", "5.", "no", "true", "null", "010"]
+)
+def test_text_that_a_reader_takes_for_another_type_is_quoted(text: str) -> None:
+    assert yaml_text({text: text}) == f"'{text}': '{text}'\n"
+
+
+@pytest.mark.parametrize("text", ["80Gi", "1.2.3", "p5.48xlarge", "yes-no", "e3", "0o9", "0xg"])
+def test_other_text_is_not(text: str) -> None:
+    assert yaml_text({text: text}) == f"{text}: {text}\n"
