@@ -5,8 +5,11 @@ Facts that a template does not name follow in brackets, so that no basis of a de
 
 from __future__ import annotations
 
+import json
+import re
 import string
 from collections.abc import Iterable
+from typing import Final
 
 from autoscaler.model.reason import SHORT_AMOUNTS, Code, Fact, Reason
 from autoscaler.report.cel_words import one_line_cel, short_cel
@@ -301,6 +304,9 @@ _IMPLIED = frozenset(
     | {"keys", "missing_key"}  # `message` names it
     | {"not_working", "may_cost_less", "asking"}  # the first line counts them
 )
+# What people paste into lists of YAML.
+_LISTED: Final = frozenset({"scheduler"})
+_PLAIN: Final = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[a-z](?:[\w./=+:@-]*\w)?", re.IGNORECASE)
 
 
 def text_of(reason: Reason, *, abbreviated: bool = False) -> str:
@@ -310,6 +316,7 @@ def text_of(reason: Reason, *, abbreviated: bool = False) -> str:
         value = reason.detail[key]
         texts = value if isinstance(value, tuple) else (str(value),)
         facts[key] = ", ".join(map(short_cel if abbreviated else one_line_cel, texts))
+    facts |= {key: list_items(reason.detail[key]) for key in _LISTED & facts.keys()}
     if reason.code in SHORT_AMOUNTS:
         facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
@@ -376,3 +383,9 @@ def fact_text(value: Fact) -> str:
     if isinstance(value, int):
         return _whole(value)
     return with_cut_words(", ".join(value) if isinstance(value, tuple) else str(value))
+
+
+def list_items(value: Fact) -> str:
+    """A fact as items of a list in YAML; in quotes where a text could end the item, or be of another type."""
+    texts = map(fact_text, value if isinstance(value, tuple) else (value,))
+    return ", ".join(one if _PLAIN.fullmatch(one) else json.dumps(one, ensure_ascii=False) for one in texts)

@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.report.cel_words import one_line_cel
-from autoscaler.report.reasons import fact_text
+from autoscaler.report.reasons import fact_text, list_items
 from autoscaler.report.words import few
 
 _BLOCK: Final = (
@@ -195,6 +195,8 @@ def _part_text(change: Change, *, new: bool) -> str:
     template = _OF_NO_REGION if change.kind is ChangeKind.NAME_ZONE and not change.detail["regions"] else template
     facts = {key: fact_text(value) for key, value in change.detail.items()}
     facts |= {key: few(value) for key, value in change.detail.items() if key == "claims" and isinstance(value, tuple)}
+    if change.kind is ChangeKind.ADD_SCHEDULER:
+        facts["scheduler"] = list_items(change.detail["scheduler"])
     if "condition" in facts:
         facts["condition"] = one_line_cel(facts["condition"])
     wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}

@@ -6,13 +6,16 @@ import json
 from decimal import Decimal
 
 import pytest
+import yaml
 
+from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.cli.common.output import json_text
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code, Reason, Subject
+from autoscaler.report.advised.change_steps import change_steps
 from autoscaler.report.cel_words import short_cel
 from autoscaler.report.plan_document import document_of
 from autoscaler.report.tables.given import Given, given_of, without_node_names
@@ -120,6 +123,17 @@ def test_ignored_pods_have_a_reason_and_a_remedy() -> None:
     entry = document["outOfScope"][0]
     assert entry["pod"] == "default/kai"
     assert document["reasons"][entry["reasons"][0]]["code"] == "OtherScheduler"
+
+
+@pytest.mark.parametrize("name", ["a], pods: All, y: [z", "null", "-", "a: b", "a #b", "1e3", 'a", "b'])
+def test_the_name_of_a_scheduler_is_one_item_of_the_list(name: str) -> None:
+    result = plan(snapshot([pod("p", "c", scheduler_name=name)], [claim("c")]))
+    (text,) = [line.text for line in summary_of(result)[1:]]
+    field = text.partition("add spec.scope.")[2].removesuffix(" to a CapacityPool)")
+    assert yaml.safe_load(field) == {"schedulerNames": [name]}
+    quoted = json.dumps(name)
+    change = Change.of(ChangeKind.ADD_SCHEDULER, "pool gpu", lambda state: state, scheduler=name)
+    assert f"add {quoted} to spec.scope.schedulerNames" in " ".join(change_steps(change))
 
 
 def test_a_demand_names_only_its_own_nodes() -> None:
