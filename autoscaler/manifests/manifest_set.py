@@ -10,7 +10,7 @@ from autoscaler.kube.pod import uid_of
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.queues import Queues
-from autoscaler.kube.workloads.stamping import Expansion
+from autoscaler.kube.workloads.stamping import EmptyParts, Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, GroupNodes, NodeTemplateRef
@@ -74,6 +74,7 @@ class ManifestSet:
     runtime_classes: set[str] = field(default_factory=set)  # of the files, or reported as missing
     absent_nodes: set[str] = field(default_factory=set)  # of slices, reported as missing
     queues: Queues = field(default_factory=Queues)
+    empty_parts: EmptyParts = field(default_factory=EmptyParts)
     scalables: list[tuple[str, object]] = field(default_factory=list)  # kind and object, read where a buffer needs it
 
     def put(self, kind: SnapshotKind, value: Any) -> None:

@@ -31,7 +31,7 @@ from autoscaler.kube.workloads.requested_capacity import (
     parse_pod_template_object,
     parse_provisioning_request,
 )
-from autoscaler.kube.workloads.stamping import Expansion
+from autoscaler.kube.workloads.stamping import Expansion, TooManyEmptyPartsError, limited
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.names import check_made_names
@@ -51,7 +51,13 @@ def workload(expand: Expand) -> Reader:
     """The reader of a workload that `expand` turns into pods."""
 
     def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-        found = expand(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+        try:
+            with limited(manifests.empty_parts):
+                found = expand(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+        except TooManyEmptyPartsError:
+            step = "remove the roles that have 0 replicas, or plan for fewer groups at a time"
+            problems.error((), "the files have too many roles without pods, counted in each of their groups", step)
+            return
         if not check_made_names((pod.name for pod in found.pods), document.metadata.name, problems):
             return
         _, kind = header(document.value)

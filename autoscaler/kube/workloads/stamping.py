@@ -5,7 +5,10 @@ Names and uids are functions of the workload's name, so that the same files alwa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata
@@ -20,7 +23,53 @@ from autoscaler.model.storage import PersistentVolumeClaim
 from instance_catalog.dataclass import dataclass, field, replace
 
 MOST_PODS = 10_000  # of one workload; a greater number is a typing mistake or too large for one plan
+# Pod templates of which no pod is made: a set of groups reads each template of a group again, so that a short file can
+# ask for millions of readings. Those of which pods are made are limited by the number of pods.
+_OWN: Final = 10  # of each workload
+_MOST: Final = 50_000  # of all together beyond these; some seconds
 _POD = "{pod}"  # stands for the pod's name while a template is read; no Kubernetes name contains braces
+
+
+class TooManyEmptyPartsError(Exception):
+    """The limit is reached."""
+
+
+class EmptyParts:
+    """How many more such templates may be read: of the current workload, and of all."""
+
+    __slots__ = ("own", "shared")
+
+    def __init__(self) -> None:
+        self.own, self.shared = _OWN, _MOST
+
+    def count(self) -> None:
+        """Count one. Raises TooManyEmptyPartsError."""
+        if self.own > 0:
+            self.own -= 1
+        elif self.shared > 0:
+            self.shared -= 1
+        else:
+            raise TooManyEmptyPartsError
+
+
+_CURRENT: Final[ContextVar[EmptyParts | None]] = ContextVar("EMPTY_PARTS", default=None)
+
+
+@contextmanager
+def limited(parts: EmptyParts) -> Iterator[None]:
+    """A context in which one workload is read."""
+    parts.own = _OWN
+    token = _CURRENT.set(parts)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def count_empty() -> None:
+    """Count a template of which no pod is made. Raises TooManyEmptyPartsError."""
+    if (parts := _CURRENT.get()) is not None:
+        parts.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +134,8 @@ def stamp(
 
     The template is read once, so that a mistake in it is reported once.
     """
+    if not names:
+        count_empty()
     metadata, origin = workload.metadata, workload.pod_origin
     model = parse_pod_template(
         template,
