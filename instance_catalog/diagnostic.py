@@ -14,6 +14,11 @@ Path: TypeAlias = tuple[str | int, ...]
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+def unbroken(text: str) -> str:
+    """The text on one line: line breaks and other control characters as escapes."""
+    return _BREAKS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
 def all_of(words: Sequence[str]) -> str:
     """ "a, b and c"."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
@@ -60,13 +65,15 @@ class Diagnostic:
 
     @property
     def statement(self) -> str:
-        """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'. Without what to do next."""
-        return ": ".join(part for part in (self.place, self.about, self.field, self.message) if part)
+        """p5.yaml:3: instance type p5.48xlarge: vcpu: found 'many'. Without what to do next. On one line, as names and
+        values in it may have line breaks."""
+        parts = (self.place, self.about, unbroken(self.field), unbroken(self.message))
+        return ": ".join(part for part in parts if part)
 
     @property
     def about(self) -> str:
-        """The subject on one line, as a name may have line breaks; and how many others have the same."""
-        subject = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.subject)
+        """The subject on one line, and how many others have the same."""
+        subject = unbroken(self.subject)
         return f"{subject} and {self.others} more" if self.others else subject
 
     def __str__(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.problem import Problems, left_by_template
+from autoscaler.kube.problem import Problems, in_shell, left_by_template
 from instance_catalog.dataclass import dataclass
 from instance_catalog.spelling import did_you_mean
 
@@ -53,7 +52,7 @@ def parse_priority_class(raw: object, problems: Problems | None = None) -> Prior
 def _add(name: str) -> str:
     """The step that adds a class to the files."""
     new = f"{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: {name}}}, value: 0}}"
-    command = f"kubectl get priorityclass {shlex.quote(name)} -o yaml"
+    command = f"kubectl get priorityclass {in_shell(name)} -o yaml"
     return f"add it to the files (`{command}`), or, before it exists, with the value that it will have: {new}"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import Final
 
-from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from instance_catalog.diagnostic import Diagnostic, Path, Severity, unbroken
 from instance_catalog.spelling import did_you_mean
 
 UNREPLACED: Final = "it looks like a variable that was not replaced: run envsubst, sed or the template's own tool first"
@@ -52,6 +52,11 @@ def unquoted(value: object, kind: str) -> str:
     if _WITHOUT_QUOTES.fullmatch(value.strip()):
         return "write it without quotes"
     return f"write {kind}; if a tool fills it in, run that tool first"
+
+
+def in_shell(name: str) -> str:
+    """A name of an object as a word of a command, on one line."""
+    return shlex.quote(unbroken(name))
 
 
 def render_command(file: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import RENDER_OVERLAY, UNREPLACED, Problems, left_by_template, render_command
+from autoscaler.kube.problem import RENDER_OVERLAY, UNREPLACED, Problems, in_shell, left_by_template, render_command
 from autoscaler.kube.workloads.selector import selector_to_add
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.foreign.asked import asking, machines, of_profile, of_runtime
@@ -200,7 +199,7 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
         if (group, name) == (TRAINER, "TrainJob"):
             runtime, called = runtime_named(Fields(value))
             message = f"its pods are made of {runtime} {called}, which the files lack"
-            get = f"add it (`kubectl get {shlex.quote(runtime.lower())} {shlex.quote(called)} -o yaml`)"
+            get = f"add it (`kubectl get {in_shell(runtime.lower())} {in_shell(called)} -o yaml`)"
             return ("spec", "runtimeRef", "name"), message, f"{get}, or {step}"
         message = f"{name} of {version} makes pods by rules of its own, which Foreslice does not know"
         more = _MORE.get(group)

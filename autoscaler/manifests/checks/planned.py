@@ -3,12 +3,11 @@ templates and volumes of controllers whose fields no other check knows, and the 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems
+from autoscaler.kube.problem import Problems, in_shell
 from autoscaler.manifests.checks.references import missing, no_volume
 from autoscaler.manifests.document import Document, Json
 from autoscaler.manifests.manifest_set import ManifestSet
@@ -74,8 +73,8 @@ def check_affinity(
 
 def _get(term: PodAffinityTerm) -> str:
     one = len(term.namespaces) == 1 and term.namespace_selector is None
-    scope, selector = f"-n {shlex.quote(term.namespaces[0])}" if one else "-A", str(term.selector or "")
-    chosen = f" -l {shlex.quote(selector)}" if selector else ""
+    scope, selector = f"-n {in_shell(term.namespaces[0])}" if one else "-A", str(term.selector or "")
+    chosen = f" -l {in_shell(selector)}" if selector else ""
     return f"`kubectl get pods {scope}{chosen} -o yaml`, `kubectl get nodes -o yaml`"
 
 

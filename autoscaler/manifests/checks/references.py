@@ -7,13 +7,12 @@ expanded to. What an API server would only find out later, when a pod stays pend
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Container, Sequence
 from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems, left_by_template
+from autoscaler.kube.problem import Problems, in_shell, left_by_template
 from autoscaler.kube.workloads.pod_templates import CONTAINERS, FINISHED, pods_in
 from autoscaler.kube.workloads.serving.kserve import model_claims
 from autoscaler.kube.workloads.serving.nim import claims_named
@@ -200,8 +199,8 @@ def _add(what: str, names: Sequence[str], prefix: str) -> str:
     if " " in what:  # a part of another object
         return f"add the {what} to the files, or correct the name"
     space = prefix.partition("/")[0]
-    where = f" -n {shlex.quote(space)}" if space not in ("", "default") else ""
-    command = f"kubectl get {what.lower()} {' '.join(map(shlex.quote, names))}{where} -o yaml"
+    where = f" -n {in_shell(space)}" if space not in ("", "default") else ""
+    command = f"kubectl get {what.lower()} {' '.join(map(in_shell, names))}{where} -o yaml"
     more = _SLICES if what == "DeviceClass" else ""
     if what == "ResourceClaimTemplate" and any(map(_OF_DOMAIN.search, names)):
         more = "; a ComputeDomain with it in spec.channel.resourceClaimTemplate makes it: that is enough"

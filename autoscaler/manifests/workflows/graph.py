@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Hashable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.problem import in_shell
 from autoscaler.kube.workloads.stamping import MOST_PODS
 from instance_catalog.dataclass import dataclass
 
@@ -81,7 +81,7 @@ class Flow:
             if name:
                 kind = "ClusterWorkflowTemplate" if name.startswith(CLUSTER) else "WorkflowTemplate"
                 called = name.removeprefix(CLUSTER)
-                get = f"kubectl get {kind.lower()} {shlex.quote(called)} -o yaml"
+                get = f"kubectl get {kind.lower()} {in_shell(called)} -o yaml"
                 message = f"template {template} is of {kind} {called}, which the files lack"
                 holder.error(field, message, f"add it to the files (`{get}`)")
             else:

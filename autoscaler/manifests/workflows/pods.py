@@ -8,11 +8,11 @@ suspend), nothing is planned here.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import Any, Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.problem import in_shell
 from autoscaler.kube.storage import volume_claim_from
 from autoscaler.kube.workloads.controllers import expander, suspended, within
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, SpecAsTemplate, Workload, stamp
@@ -76,7 +76,7 @@ def _pods(spec: Fields, workload: Workload) -> Expansion:
         reference = spec.child("workflowTemplateRef")
         kind = "ClusterWorkflowTemplate" if reference.flag("clusterScope") else "WorkflowTemplate"
         name = reference.text("name")
-        get = f"add it to the files (`kubectl get {kind.lower()} {shlex.quote(name)} -o yaml`)"
+        get = f"add it to the files (`kubectl get {kind.lower()} {in_shell(name)} -o yaml`)"
         spec.error("workflowTemplateRef", f"its templates are of {kind} {name}, which the files lack", get)
         return Expansion()
     if suspended(spec, workload):

