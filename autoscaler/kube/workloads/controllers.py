@@ -15,7 +15,7 @@ from autoscaler.kube.pod import NO_PRIORITIES
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.storage import volume_claim_from
-from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
+from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp, too_many_volumes
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels as keys
@@ -128,6 +128,8 @@ def expand_stateful_set(fields: Fields, workload: Workload) -> Expansion:
 
     found = stamp(spec.child("template"), workload, names, labels_of=labels_of)
     templates = [(entry.child("metadata").required("name"), entry) for entry in spec.children("volumeClaimTemplates")]
+    if too_many_volumes(spec, "volumeClaimTemplates", len(names), len(templates)):
+        return Expansion()
     claims = tuple(
         volume_claim_from(entry, namespace=metadata.namespace, name=f"{volume}-{pod}", origin=workload.pod_origin)
         for pod in names

@@ -11,7 +11,7 @@ from typing import Any, Final
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.storage import volume_claim_from
 from autoscaler.kube.workloads.controllers import expander
-from autoscaler.kube.workloads.stamping import Expansion, SpecAsTemplate, Workload, count, stamp
+from autoscaler.kube.workloads.stamping import Expansion, SpecAsTemplate, Workload, count, stamp, too_many_volumes
 from instance_catalog.dataclass import replace
 
 _IGNORED: Final = (
@@ -42,6 +42,8 @@ def expand_node_set(fields: Fields, workload: Workload) -> Expansion:
     template.ignore("spec")
     template.unread()
     claimed = [(one.child("metadata").required("name"), one) for one in spec.children("volumeClaimTemplates")]
+    if too_many_volumes(spec, "volumeClaimTemplates", number, len(claimed)):
+        return Expansion()
     claims = tuple(
         volume_claim_from(one, namespace=metadata.namespace, name=f"{volume}-{pod}", origin=workload.pod_origin)
         for pod in names

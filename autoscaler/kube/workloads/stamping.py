@@ -149,6 +149,8 @@ def stamp(
     ephemeral = ephemeral_volume_claims(
         Fields(template.raw("spec")), namespace=metadata.namespace, pod_name=_POD, origin=origin
     )
+    if too_many_volumes(template, "spec", len(names), len(ephemeral)):
+        return Expansion()
     pods = tuple(_named(model, name, labels_of(index)) for index, name in enumerate(names))
     claims = tuple(replace(claim, name=claim.name.replace(_POD, name)) for name in names for claim in ephemeral)
     return Expansion(pods, volume_claims=claims)
@@ -161,6 +163,15 @@ def count(fields: Fields, name: str, default: int) -> int:
         return found
     fields.error(name, f"{found} is outside 0 … {MOST_PODS}", "plan for fewer pods at a time")
     return 0
+
+
+def too_many_volumes(holder: Fields, field: str, pods: int, volumes: int) -> bool:
+    """True, with an error, if so many pods with so many volumes of their own are more than MOST_PODS volumes."""
+    if pods * volumes <= MOST_PODS:
+        return False
+    message = f"{pods} pods with {volumes} volumes of their own each are more than {MOST_PODS} volumes"
+    holder.error(field, message, "plan for fewer pods at a time, or with fewer volumes")
+    return True
 
 
 def _named(model: Pod, name: str, labels: Mapping[str, str]) -> Pod:
