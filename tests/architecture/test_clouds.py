@@ -33,6 +33,7 @@ ELSEWHERE = {
 NAMED = {
     "autoscaler/advice/pod_changes.py": "the instance types of SageMaker are those of EC2",
     "autoscaler/advice/named_models.py": "the ComputeClasses of GKE",
+    "autoscaler/advice/situation.py": "the node pool of GKE that the hosts of a TPU slice share",
     "autoscaler/checks/rights.py": "a row for each node template",
     "autoscaler/cli/blocks/market.py": "two markets are asked in two ways",
     "autoscaler/cluster/resources.py": "a row for each node template",
