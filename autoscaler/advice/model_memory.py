@@ -56,6 +56,9 @@ _BFLOAT16: Final = (8, 0)
 _LEAST: Final = (7, 0)
 # Of what the methods of quantisation need in vLLM: the table "Supported Hardware" on its page on quantization, 0.6.4 to
 # 0.15.1 (read 2026-11). FP8 with 8.0 is weight-only (Marlin), FP8 W8A8 has 8.9. GPTQ, bitsandbytes and GGUF run on 7.0.
+# Of models that are published in blocks of FP8: versions of vLLM that many run refuse them before Ada
+# (vllm-project/vllm issues 13885 and 15336, 2025-03).
+_FP8: Final = (8, 9)
 _METHODS: Final = {
     "fp8": (8, 0),
     "marlin": (8, 0),
@@ -343,6 +346,7 @@ def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:
     """Keys of the accelerators of its vendor of which as many hold the weights, with room for what else it needs."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
     least = _BFLOAT16 if small.container.vllm_bfloat16 else (0, 0)
+    least = _FP8 if small.container.model_bits == 8 else least
     return tuple(
         sorted(
             key

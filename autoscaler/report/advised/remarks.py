@@ -87,7 +87,7 @@ def _no_longer_together(advice: Advice) -> Iterator[str]:
     if names and nodes > len(names):
         yield (
             f"the pods named {counted(len(names), 'node')} and get {nodes} here; those that have to share one need a "
-            f"required podAffinity to each other with topologyKey {HOSTNAME}"
+            f"required podAffinity to each other with topologyKey {HOSTNAME}, and no host port in common"
         )
 
 

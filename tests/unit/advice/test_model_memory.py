@@ -62,6 +62,19 @@ def test_the_bits_with_which_a_model_is_published(bits: int, small: bool) -> Non
     assert bool(found) is small
 
 
+@pytest.mark.parametrize(("billions", "bits"), [(30, 16), (60, 8)])
+def test_blocks_of_fp8_need_a_gpu_with_fp8(billions: float, bits: int) -> None:
+    """Weights of one size: an A100 holds them, and vLLM runs those in FP8 from Ada on."""
+    asking = serving(billions)
+    (container,) = asking.containers
+    catalog = shipped("g4dn.xlarge", "a2-ultragpu-1g", "p5.4xlarge")
+    state = given(replace(asking, containers=(replace(container, model_bits=bits),)))
+    placed = tuple(placed_models(plan_for(state, catalog, POLICY, NOW), state, catalog))
+    found = next(too_small(placed, state, catalog, POLICY, NOW))
+    assert isinstance(found.instead, Holding)
+    assert found.instead.accelerators == (("nvidia-a100-80gb",) if bits == 16 else ("nvidia-h100-80gb",))
+
+
 def test_a_model_whose_four_bits_are_too_much() -> None:
     asking = serving(120)
     (container,) = asking.containers

@@ -32,7 +32,7 @@ def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(node
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     said = (
         "note: the pods named 1 node and get 8 here; those that have to share one need a required podAffinity to "
-        "each other with topologyKey kubernetes.io/hostname"
+        "each other with topologyKey kubernetes.io/hostname, and no host port in common"
     )
     assert (last == said) == told
 
