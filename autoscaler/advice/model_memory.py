@@ -50,6 +50,9 @@ _SHARE: Final = 0.92
 # (vllm-project/vllm issue 13882, 2025-02), and a KV cache for one long request. Llama 2 7B starts on 16 GB only with a
 # larger share, half of its context and no CUDA graphs (issue 2248, 2024-03).
 _ROOM: Final = 2**31
+# The same of models that are published in 8 bits, DeepSeek-V3 and its like: 61 layers keep 576 values of 16 bits for
+# each of 163,840 tokens on every GPU (config.json of deepseek-ai/DeepSeek-V3, read 2026-11).
+_LATENT: Final = _ROOM + 61 * 576 * 2 * 163_840
 # Of the compute capability that bfloat16 needs in vLLM (vllm-project/vllm issue 1157, 2023-09), and that vLLM itself
 # does: 7.0 in its installation guide from 0.3.3 to 0.14, 7.5 since (0.21, both read 2026-11).
 _BFLOAT16: Final = (8, 0)
@@ -95,7 +98,8 @@ class Placed:
 
     def has_room(self, card: Accelerator) -> bool:
         """True if they also leave what a model server needs, if it is one."""
-        rest = self.gpus * (_SHARE * _memory(card) - _ROOM) - self.weights
+        room = _LATENT if self.container.model_bits == 8 else _ROOM
+        rest = self.gpus * (_SHARE * _memory(card) - room) - self.weights
         return self.holds(card) and (rest >= 0 or not self.container.serves_model)
 
 

@@ -75,6 +75,18 @@ def test_blocks_of_fp8_need_a_gpu_with_fp8(billions: float, bits: int) -> None:
     assert found.instead.accelerators == (("nvidia-a100-80gb",) if bits == 16 else ("nvidia-h100-80gb",))
 
 
+def test_a_model_in_blocks_of_fp8_keeps_its_context_on_every_gpu() -> None:
+    """300e9 bytes leave 6 of 48 GB on each of eight L40S, and the context of DeepSeek-V3 takes 11 more."""
+    asking = serving(300, server=True)
+    (container,) = asking.containers
+    state = given(replace(asking, containers=(replace(container, model_bits=8),)), count=8)
+    catalog = shipped("g4dn.metal", "g6e.48xlarge", "p5.48xlarge")
+    placed = tuple(placed_models(plan_for(state, catalog, POLICY, NOW), state, catalog))
+    found = next(too_small(placed, state, catalog, POLICY, NOW))
+    assert isinstance(found.instead, Holding)
+    assert found.instead.accelerators == ("nvidia-h100-80gb",)
+
+
 def test_a_model_whose_four_bits_are_too_much() -> None:
     asking = serving(120)
     (container,) = asking.containers
