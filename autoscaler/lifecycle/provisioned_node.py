@@ -15,7 +15,7 @@ No other module lists phases: the meaning of a phase is in the predicates, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
@@ -198,6 +198,12 @@ def became_ready(node: ProvisionedNode, now: datetime) -> bool:
 def is_stopped(node: ProvisionedNode) -> bool:
     """True if a person stopped its machine."""
     return node.stopped_since is not None
+
+
+def places_made(nodes: Iterable[ProvisionedNode]) -> dict[str, str]:
+    """The pods for which nodes are starting, with the names of those nodes."""
+    coming = (node for node in nodes if is_coming(node) and not is_stopped(node))
+    return {pod: node.node_name for node in coming for pod in node.pods}
 
 
 def last_edge(node: ProvisionedNode) -> str:

@@ -125,6 +125,8 @@ class Code(Enum):
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
     GANG_TOPOLOGY = "GangTopology"
     BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: this many get one
+    TIED_SPLIT = "TiedSplit"  # the same for pods that required affinity ties to one node
+    JOINS_NODE = "JoinsNode"  # nodes: with the pods that affinity selects, and no room
     BLOCK_ENDS_TOO_SOON = "BlockEndsTooSoon"  # block, needed seconds, left seconds
     BLOCK_DURATION_UNKNOWN = "BlockDurationUnknown"
     BLOCK_NOT_CONSUMER = "BlockNotConsumer"

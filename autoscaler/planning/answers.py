@@ -40,6 +40,7 @@ _FOR_GOOD: Final = frozenset(
         Code.NO_POOL,
         Code.NOTHING_HAS,
         Code.BUNDLE_SPLIT,
+        Code.TIED_SPLIT,
         Code.NO_DEVICE_OF_CLASS,
         Code.SELECTOR_FALSE,
         Code.TOO_FEW_DEVICES,

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
+from autoscaler.lifecycle.provisioned_node import places_made
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason, Subject
@@ -27,6 +28,7 @@ from autoscaler.planning.buffer_preemption import release_buffer_nodes
 from autoscaler.planning.demand.bundles import Bundle, BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.demand.ties import ties_of
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.memory import PlanMemory
@@ -38,7 +40,6 @@ from autoscaler.planning.placement.existing import (
     Present,
     assign,
     joined,
-    places_made,
     present_nodes,
     with_room,
 )
@@ -80,7 +81,10 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
     present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
-    sorts = (classes_of(bundles_of(found, snapshot.claims), snapshot) for found in (pods.wanted, pods.bindable))
+    sorts = (
+        classes_of(bundles_of(found, snapshot.claims, ties_of(found, present.world)), snapshot)
+        for found in (pods.wanted, pods.bindable)
+    )
     classes = tuple(sorted(chain.from_iterable(sorts), key=lambda found: found.sample.pods[0].turn))
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
@@ -159,7 +163,7 @@ def _ledger(
 ) -> Ledger:
     """The accounts of classes, by the nodes that each one has to check. Classes whose nodes are starting already
     wait first."""
-    made = places_made(snapshot).keys()
+    made = places_made(snapshot.provisioned).keys()
     return Ledger.of(
         classes,
         policy,
@@ -353,10 +357,12 @@ def _left_out(
 def _postponed(packing: PackingInput, decided: _Decided, unreported: frozenset[str]) -> Iterator[LeftOut]:
     """The pods that fit on no existing node and for which nothing is bought yet."""
     done = unreported | decided.bought
+    begun = {entry.bundle.key for entry in decided.assigned.placed}  # of tied bundles, each pod is placed alone
     for bundle in (bundle for found in packing.classes for bundle in found.members):
         reason = None if bundle.key in done else decided.assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
-            yield LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (reason,) if reason else (), claims=claim_keys(pod))
+            if reason and pod.key not in begun:
+                yield LeftOut(pod.key, LeftOutVerdict.DOES_NOT_FIT, (reason,), claims=claim_keys(pod))
 
 
 # The most offerings in the list for all demands of a plan, and the least for each demand.

@@ -211,6 +211,7 @@ _NOWHERE = (
     Code.NOTHING_HAS,
     Code.NOT_PREDICTED,
     Code.BUNDLE_SPLIT,
+    Code.TIED_SPLIT,
     *SHORT_AMOUNTS,
     Code.TOO_FEW_DEVICES,
     Code.NO_DEVICE_OF_CLASS,
@@ -238,10 +239,12 @@ def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
 
 
 def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
-    """For pods that share a claim, the claim that binds them."""
-    shared = packing.classes[item].sample.shared_claims
-    if shared:
-        yield Reason.of(Code.BUNDLE_SPLIT, Subject("claim", shared[0]), pods=len(packing.classes[item].sample.pods))
+    """For pods that share a claim, the claim that binds them; for others, that affinity does."""
+    sample = packing.classes[item].sample
+    if shared := sample.shared_claims:
+        yield Reason.of(Code.BUNDLE_SPLIT, Subject("claim", shared[0]), pods=len(sample.pods))
+    elif sample.tied:
+        yield Reason.of(Code.TIED_SPLIT, Subject("pod", sample.pods[0].key), pods=len(sample.pods))
 
 
 def _never_together(packing: PackingInput, item: int, verdicts: Iterable[Verdict]) -> Iterator[Reason]:

@@ -238,6 +238,17 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
     ),
     Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
+    Code.TIED_SPLIT: (
+        "pods that pod affinity ties to one node do not fit one node together; {first} of them come first, and with a "
+        "wider topologyKey the others could run elsewhere",
+        "pods that pod affinity ties to one node do not fit one node together: request less, or use a wider "
+        "topologyKey",
+    ),
+    Code.JOINS_NODE: (
+        "pod affinity requires the node of other pods, {nodes}, where it does not fit: free room there, or delete "
+        "those pods as well, so that all of them are planned together",
+        "pod affinity requires the node of other pods, where it does not fit",
+    ),
 }
 
 REQUEST_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {

@@ -163,16 +163,29 @@ def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
     labels = state.node.labels
     if any(term.topology_key not in labels for term in terms):
         return False
+    found = _selected_domains(pod, world)
+    if all(found[number, labels[term.topology_key]] for number, term in enumerate(terms)):
+        return True
+    return not any(found.values()) and all(term_of_pod_matches(t, pod, world) for t in terms)
+
+
+def domains_of_selected(pod: Pod, world: World, key: str) -> frozenset[str]:
+    """The values of the topology key on nodes with a pod that all affinity terms of this pod select."""
+    numbers = {number for number, term in enumerate(pod.pod_affinity) if term.topology_key == key}
+    found = _selected_domains(pod, world).items()
+    return frozenset(domain for (number, domain), count in found if count and number in numbers)
+
+
+def _selected_domains(pod: Pod, world: World) -> Counter[tuple[int, str]]:
+    """The pods that all affinity terms of this pod select, by number of the term and domain."""
+    terms = pod.pod_affinity
 
     def read(other: NodeState) -> Iterator[tuple[int, str]]:
         if any(all(term_of_pod_matches(t, p, world) for t in terms) for p in other.pods):
             domains = (other.node.labels.get(term.topology_key) for term in terms)
             yield from ((number, domain) for number, domain in enumerate(domains) if domain is not None)
 
-    found = world.counts.of("affinity", terms, world.nodes, read, _as_it_is, price=len(terms))
-    if all(found[number, labels[term.topology_key]] for number, term in enumerate(terms)):
-        return True
-    return not any(found.values()) and all(term_of_pod_matches(t, pod, world) for t in terms)
+    return world.counts.of("affinity", terms, world.nodes, read, _as_it_is, price=len(terms))
 
 
 def _as_it_is(found: Counter[tuple[T, str]]) -> Counter[tuple[T, str]]:

@@ -1,7 +1,8 @@
 """Groups pods that must be on one node into bundles, and equal bundles into classes.
 
-Pods that share an unallocated claim must be on the node of its devices. Equal bundles request the same under other
-names. They form one class, so that a thousand equal pods cost one evaluation. This module does not know nodes.
+Pods that share an unallocated claim must be on the node of its devices; for those that affinity ties to one node, see
+ties.py. Equal bundles request the same under other names. They form one class, so that a thousand equal pods cost one
+evaluation. This module does not know nodes.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.ties import NO_TIES, Ties
 from instance_catalog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Pods for one node, in the scheduler's order. `gang` is the key of their gang."""
+    """Pods for one node, in the scheduler's order. `gang` is the key of their gang.
+
+    `tied`: affinity requires that they are on one node, and kube-scheduler chooses it for the first pod alone.
+    """
 
     pods: tuple[Pod, ...]
+    tied: bool = False
 
     @property
     def key(self) -> str:
@@ -70,8 +76,11 @@ class BundleClass:
         return self.members[0]
 
 
-def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tuple[Bundle, ...]:
-    """Group the pods that share unallocated claims, in the order of their first pods."""
+def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: Ties = NO_TIES) -> tuple[Bundle, ...]:
+    """Group the pods that share unallocated claims or are tied, in the order of their first pods.
+
+    In a group, pods that have to join others come after them.
+    """
     leader = {pod.key: pod.key for pod in pods}
 
     def find(key: str) -> str:
@@ -85,10 +94,19 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tupl
             if key in claims and claims[key].allocation is None:
                 user = first_user.setdefault(key, pod.key)
                 leader[find(pod.key)] = find(user)
+    first_tied: dict[str, str] = {}
+    for pod in pods if ties.group else ():
+        if (group := ties.group.get(pod.key)) is not None:
+            leader[find(pod.key)] = find(first_tied.setdefault(group, pod.key))
     groups: dict[str, list[Pod]] = {}
     for pod in pods:
         groups.setdefault(find(pod.key), []).append(pod)
-    return tuple(Bundle(tuple(group)) for group in groups.values())
+    return tuple(_bundle(group, ties) for group in groups.values())
+
+
+def _bundle(pods: list[Pod], ties: Ties) -> Bundle:
+    tied = len(pods) > 1 and any(pod.key in ties.group for pod in pods)
+    return Bundle(tuple(sorted(pods, key=lambda pod: ties.after.get(pod.key, 0))) if tied else tuple(pods), tied)
 
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:

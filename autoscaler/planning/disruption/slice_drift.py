@@ -18,7 +18,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
-from autoscaler.planning.placement.existing import as_coming
+from autoscaler.planning.supply.hypothetical import as_coming
 from instance_catalog.dataclass import replace
 from instance_catalog.drift.compare import Unified, unify
 from instance_catalog.kubernetes.resource_slice import ResourceSlice

@@ -13,7 +13,14 @@ from datetime import datetime
 
 from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
-from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, is_stopped, may_take_pods
+from autoscaler.lifecycle.provisioned_node import (
+    awaits_machine,
+    is_coming,
+    is_over,
+    is_stopped,
+    may_take_pods,
+    places_made,
+)
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
@@ -25,18 +32,16 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle, BundleClass
 from autoscaler.planning.demand.demand import NEVER, awaited_bindings, claim_keys, why_postponed
+from autoscaler.planning.demand.ties import joins
 from autoscaler.planning.placement.kept_verdicts import REFUSED, AboutNodes, KeptVerdicts
 from autoscaler.planning.supply.blocks import admission
-from autoscaler.planning.supply.drivers import readable
-from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.supply.node_basis import Bought, RecordedTerms
+from autoscaler.planning.supply.hypothetical import as_coming
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, has_room
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.types.catalog import Catalog
 
 # Taints of a starting node: they are removed automatically, or are left over from a cancelled drain.
@@ -129,29 +134,6 @@ def _leaves(node: Node) -> bool:
     return any(taint.key in labels.LEAVING_TAINTS for taint in node.taints)
 
 
-def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
-    """The future node of a ProvisionedNode, from its offering; None if its slices cannot be predicted any more."""
-    offering = provisioned.offering
-    instance_type = catalog.types.get(offering.instance_type)
-    drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
-    if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
-        return None
-    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
-    block = next((b for b in snapshot.blocks if b.name == offering.block), None)
-    bought = Bought(
-        pool=(
-            RecordedTerms(provisioned.pool, provisioned.labels)
-            if pool is None
-            else replace(pool, labels=pool.labels.with_items(provisioned.labels))
-        ),
-        instance_type=instance_type,
-        drivers=drivers,
-        offering=offering,
-        block=block,
-    )
-    return hypothetical(bought, snapshot, name=provisioned.node_name)
-
-
 def _wanted_again(node: Node, world: World) -> World:
     """The node without the taint of a drain that has not begun: a pod that needs the node cancels that drain."""
     taints = tuple(taint for taint in node.taints if taint.key != labels.DRAINING_TAINT)
@@ -185,12 +167,6 @@ def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
     return [name for name in names if has_room(wanted, world.nodes[name], world)]
 
 
-def places_made(snapshot: Snapshot) -> dict[str, str]:
-    """The pods for which nodes are starting, with the names of those nodes."""
-    coming = [node for node in snapshot.provisioned if is_coming(node) and not is_stopped(node)]
-    return {pod: node.node_name for node in coming for pod in node.pods}
-
-
 def assign(
     classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
 ) -> Assigned:
@@ -207,6 +183,7 @@ def assign(
         run.keep_places(index, classes[index])
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
+    run.join_late(classes)
     content = deque(index for index in classes if index not in run.rest)
     while content:
         for index in ledger.pass_on(content.popleft(), classes):
@@ -239,7 +216,7 @@ class _Run:
         self.postponed: dict[str, Reason] = {}
         self.undecided: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
-        self._made = places_made(snapshot)
+        self._made = places_made(snapshot.provisioned)
         self._held: set[str] = set()
         self._present = present
         self._snapshot = snapshot
@@ -258,8 +235,7 @@ class _Run:
 
     def _take(self, index: int, bundle_class: BundleClass, members: tuple[Bundle, ...]) -> None:
         waits = self._ledger.waits(index)
-        roomy = with_room(bundle_class.sample, self._order(bundle_class.sample), self.world)
-        open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
+        open_nodes = self._open(bundle_class.sample)
         for number, bundle in enumerate(members):
             found = self._best(index, bundle, open_nodes, ask_all=number == 0 and not waits)
             if not isinstance(found, tuple):
@@ -270,9 +246,31 @@ class _Run:
                     self.stuck[index] = found
                 else:
                     self.postponed |= {b.key: why for b in left if (why := self._why_postponed(b))}
+                    self.postponed |= {b.key: why for b in left if b.tied and (why := self._begun(index, b))}
                 self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
                 return
             self._place(bundle, *found)
+
+    def _begun(self, index: int, bundle: Bundle) -> Reason | None:
+        """The reason why nothing is bought for tied pods that no node takes together: kube-scheduler puts the first one
+        on a node that takes it alone, and then others beside it. Places those."""
+        for pod in bundle.pods:
+            alone = Bundle((pod,))
+            found = self._best(index, alone, self._open(alone), ask_all=False)
+            if isinstance(found, tuple):
+                self._place(alone, *found)
+            elif pod is bundle.pods[0]:
+                return None
+        return next(filter(None, (joins(pod, self.world) for pod in bundle.pods)), None)
+
+    def join_late(self, classes: Mapping[int, BundleClass]) -> None:
+        """Buy nothing for pods that must join pods with a place, perhaps since they had their turn themselves."""
+        for index, bundles in [*self.rest.items()]:
+            if index not in self.stuck and bundles and joins(bundles[0].pods[0], self.world):
+                self.take_again(index, classes[index])
+                left = self.rest.get(index, ())
+                self.postponed |= {b.key: why for b in left if (why := joins(b.pods[0], self.world))}
+                self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
 
     def _place(self, bundle: Bundle, name: str, verdict: Fits) -> None:
         self.world = self.world.placed(bundle.pods, name, verdict)
@@ -377,6 +375,10 @@ class _Run:
         never = bundle.pods[0].no_node_before == NEVER
         for wanted in (Target.COMING,) if never else (Target.EXISTING, Target.COMING):
             yield from (name for name, target in self._present.targets.items() if target is wanted)
+
+    def _open(self, bundle: Bundle) -> list[str]:
+        roomy = with_room(bundle, self._order(bundle), self.world)
+        return [name for name in roomy if self._welcome(bundle, name)]
 
     def _welcome(self, bundle: Bundle, name: str) -> bool:
         block = self._present.blocks.get(name)

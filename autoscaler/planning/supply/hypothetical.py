@@ -13,12 +13,13 @@ from typing import Final
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.device_signature import DeviceSignature, signature_of
-from autoscaler.planning.supply.drivers import handed_out, says_slice
+from autoscaler.planning.supply.drivers import handed_out, readable, says_slice
 from autoscaler.planning.supply.groups import registered
-from autoscaler.planning.supply.node_basis import NodeBasis
+from autoscaler.planning.supply.node_basis import Bought, NodeBasis, RecordedTerms
 from autoscaler.planning.supply.offering_labels import offering_labels
 from autoscaler.planning.supply.places import OLD_KEYS
 from autoscaler.planning.supply.remembered import LastAnswers, Same
@@ -37,7 +38,8 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.concrete import under_name
 from instance_catalog.prediction.device_plugins import EFA, plugin_resources
-from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict, unpredictable
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import facts_of
 from instance_catalog.types.instance_type import ANY_ZONE
 from instance_catalog.types.node_allocatable import node_allocatable
@@ -106,6 +108,29 @@ class Shape:
 def hypothetical(basis: NodeBasis, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name`, with the pods of DaemonSets."""
     return hypotheticals([(basis, name)], snapshot)[0]
+
+
+def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
+    """The future node of a ProvisionedNode, from its offering; None if its slices cannot be predicted any more."""
+    offering = provisioned.offering
+    instance_type = catalog.types.get(offering.instance_type)
+    drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
+    if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
+        return None
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
+    block = next((b for b in snapshot.blocks if b.name == offering.block), None)
+    bought = Bought(
+        pool=(
+            RecordedTerms(provisioned.pool, provisioned.labels)
+            if pool is None
+            else replace(pool, labels=pool.labels.with_items(provisioned.labels))
+        ),
+        instance_type=instance_type,
+        drivers=drivers,
+        offering=offering,
+        block=block,
+    )
+    return hypothetical(bought, snapshot, name=provisioned.node_name)
 
 
 def hypotheticals(named: Sequence[tuple[NodeBasis, str]], snapshot: Snapshot) -> list[Hypothetical]:
