@@ -41,7 +41,8 @@ class UnreadableError(ValueError):
 class Document:
     """An object, or what claims to be one; `line` is where it starts. `twice` are warnings of fields that are given
     again in it. `written` is the object in the file, where `value` is what a controller makes of it. It has fields of
-    the object `around` it at the paths `given`. `created`: a Workflow creates it."""
+    the object `around` it at the paths `given`. `creator`: the kind whose controller creates it; "" of an object that
+    the file has itself."""
 
     file: str
     line: int
@@ -51,7 +52,7 @@ class Document:
     written: Json = None
     around: Document | None = None
     given: tuple[Path, ...] = ()
-    created: bool = False
+    creator: str = ""
 
     @property
     def origin(self) -> Origin:

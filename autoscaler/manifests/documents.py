@@ -60,7 +60,7 @@ def _objects(document: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     if isinstance(document.value, list) and document.value and all(isinstance(one, dict) for one in document.value):
         # Several objects in one JSON array, as scripts write them.
         for index, item in enumerate(_once(document.value)):
-            yield from _objects(Document(document.file, document.locate((index,)), item, Below(document.locate, index)))
+            yield from _objects(_inside(document, item, Below(document.locate, index)))
         return
     version, kind = header(document.value)
     if kind == "AppWrapper" and version.startswith(_APP_WRAPPER):
@@ -75,8 +75,15 @@ def _objects(document: Document) -> Iterator[Document | EmptyList | Diagnostic]:
         return
     if not items:
         yield EmptyList()
-    for item, locate in zip(items, document.locate.items("items"), strict=True):
-        yield from _objects(Document(document.file, locate(()), _with_header(item, version, kind), locate))
+    # Only a document of its own has quick positions of its items.
+    places = document.locate.items("items") or [Below(document.locate, "items", index) for index in range(len(items))]
+    for item, locate in zip(items, places, strict=True):
+        yield from _objects(_inside(document, _with_header(item, version, kind), locate))
+
+
+def _inside(document: Document, item: object, locate: Locator) -> Document:
+    """An item of a list, which the controller creates that creates the list."""
+    return Document(document.file, locate(()), item, locate, creator=document.creator)
 
 
 def _once(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -105,7 +112,7 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
         if queue:  # Kueue admits the wrapper, and with it all that is in it
             inner["labels"] = {**queue, **labels}
         locate = Below(wrapper.locate, "spec", "components", index, "template")
-        made = Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate)
+        made = Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate, creator="AppWrapper")
         theirs = tuple(("metadata", "labels", key) for key in queue if key not in labels)
         yield from _objects(replace(made, around=wrapper, given=theirs) if theirs else made)
 

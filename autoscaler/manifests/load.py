@@ -44,12 +44,8 @@ MOST_PODS: Final = 150_000
 _NOTHING: Final = Diagnostic(
     "no Kubernetes objects found", "give manifests of pods, or workloads that make pods, and the claims they use"
 )
-# A node, pool, class or PlanContext decides on the pods of everybody; who may create a Workflow often may not do so.
-_OF_ALL: Final = Diagnostic(
-    "is not planned with: a Workflow creates it, and it is of the whole cluster",
-    "to plan with it, give it as an object of its own",
-    severity=Severity.WARNING,
-)
+# Namespaced kinds by which pods of other namespaces are decided.
+_OF_OTHERS: Final = frozenset({"CSIStorageCapacity", "LocalQueue"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +251,8 @@ def _classified(
             problems = Problems()
             document = in_right_case(found, problems)
             kind = classify(document, problems, parameters, skip=skip_unknown)
-            if document.created and kind is not None and not kind.namespaced:
-                yield document.located(_OF_ALL)
+            if document.creator and kind is not None and (not kind.namespaced or kind.name in _OF_OTHERS):
+                yield document.located(_of_all(document.creator))
                 continue
             if kind is not None:
                 check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
@@ -279,6 +275,14 @@ def _classified(
                     yield _Template(document.name)
             else:
                 yield _Object(document, kind, problems)
+
+
+def _of_all(creator: str) -> Diagnostic:
+    """A node, pool, class, quota or PlanContext decides on the pods of everybody; who may create a Workflow or an
+    AppWrapper often may not do so."""
+    article = "an" if creator[0] in "AEIOU" else "a"
+    message = f"is not planned with: {article} {creator} creates it, and it decides on the pods of the whole cluster"
+    return Diagnostic(message, "to plan with it, give it as an object of its own", severity=Severity.WARNING)
 
 
 def _is_refused(document: Document, parameters: Parameters) -> bool:

@@ -215,7 +215,7 @@ def _objects(one: Document, flow: Flow, template: Fields, number: int) -> Iterat
     for made in found:
         for value in _each(made.value, one, number):
             locate = Below(one.locate, *path)
-            yield Document(one.file, locate(()), value, locate, created=True)
+            yield Document(one.file, locate(()), value, locate, creator="Workflow")
 
 
 def _each(value: Any, one: Document, number: int) -> Iterator[Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -233,6 +235,37 @@ def test_the_components_of_an_app_wrapper_are_read_in_its_namespace() -> None:
     assert problems(found) == ""
     assert sorted(pod.key for pod in found.snapshot.pods) == ["other/side", "team/train-0"]
     assert read(WRAPPER % ("true", "side")).snapshot.pods == ()
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("v1", "Node"),
+        ("v1", "PersistentVolume"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("resource.k8s.io/v1", "DeviceClass"),
+        ("resource.k8s.io/v1", "ResourceSlice"),
+        ("kueue.x-k8s.io/v1beta2", "ClusterQueue"),
+        ("kueue.x-k8s.io/v1beta2", "LocalQueue"),
+        ("foreslice.dev/v1alpha1", "CapacityPool"),
+        ("foreslice.dev/v1alpha1", "PlanContext"),
+    ],
+)
+def test_a_component_decides_on_no_pods_of_others(version: str, kind: str, listed: bool) -> None:
+    inner: dict[str, Any] = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    template = {"apiVersion": "v1", "kind": "List", "items": [inner]} if listed else inner
+    wrapper = {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "metadata": {"name": "w"},
+        "spec": {"components": [{"template": template}]},
+    }
+    found = read(json.dumps(wrapper))
+    (problem,) = found.problems
+    assert "an AppWrapper creates it, and it decides on the pods of the whole cluster" in problem.message
+    assert (problem.severity, problem.line > 0) == (Severity.WARNING, True)
+    assert not any(kind in one.name for one in found.documents)
 
 
 def test_a_mistake_in_a_component_is_told_with_its_line() -> None:

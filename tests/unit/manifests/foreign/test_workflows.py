@@ -331,7 +331,10 @@ def test_a_workflow_creates_no_object_that_decides_on_the_pods_of_others(version
     found = loaded(creating({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}))
     assert found.ok
     (warning,) = messages(found)
-    assert f"{kind} x: is not planned with: a Workflow creates it, and it is of the whole cluster" in warning
+    assert (
+        f"{kind} x: is not planned with: a Workflow creates it, and it decides on the pods of the whole cluster"
+        in warning
+    )
     assert not any(kind in one.name for one in (*found.documents, *found.node_templates))
 
 
