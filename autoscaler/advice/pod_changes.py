@@ -23,6 +23,7 @@ from autoscaler.model.requested_capacity import CONSUMES_REQUEST
 from autoscaler.planning.demand.images import TYPE_KEYS, requiring, types_of_images
 from autoscaler.planning.demand.mounted import clouds_of_volumes
 from autoscaler.planning.demand.scope import requested_resources, served_resources
+from autoscaler.scheduling.node_state import host_ports
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -230,7 +231,7 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
-        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value)
+        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value, **_ports(asked, key))
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
     for key in sorted(named.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key)):
@@ -253,7 +254,8 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
     for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
-            yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value)
+            facts = {"key": key, "value": value, **_ports(asked, key)}
+            yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, **facts)
         else:
             yield _no_affinity(asked, key)
 
@@ -264,7 +266,17 @@ def _no_affinity(asked: Situation, key: str) -> Change:
     found = (r for affinity in affinities for term in affinity.terms for r in term.match_expressions if r.key == key)
     values = tuple(dict.fromkeys(value for r in found if r.operator == "In" for value in r.values))
     edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-    return Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, key=key, values=values)
+    facts: dict[str, Fact] = {"key": key, "values": values, **_ports(asked, key)}
+    return Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, **facts)
+
+
+def _ports(asked: Situation, key: str) -> dict[str, Fact]:
+    """The host ports that each of the pods has, if they no longer select nodes by name: no two of them share a node."""
+    if key != labels.HOSTNAME:
+        return {}
+    each = [dict.fromkeys(host_ports(pod)) for pod in asked.pods]
+    common = [port for port in each[0] if all(port in others for others in each)]
+    return {"ports": tuple(f"{one.port} ({one.added})" if one.added else str(one.port) for one in common)}
 
 
 def gives_up_accelerator(change: Change) -> bool:

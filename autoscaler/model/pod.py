@@ -23,11 +23,13 @@ _PRESENT: Final = frozenset({"In", "Exists", "Gt", "Lt"})  # operators that no n
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A host port of a container; host_ip "" and "0.0.0.0" mean all addresses."""
+    """A host port of a container; host_ip "" and "0.0.0.0" mean all addresses. `added`: who adds it, and why it is one,
+    where no file has it."""
 
     port: int
     protocol: str = "TCP"
     host_ip: str = ""
+    added: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def _replicas(entry: Fields, workload: Workload, kind: str, kind_label: str) -> 
         labels_of=lambda index: {keys.TRAINING_REPLICA_INDEX: str(index)},
     )
     if (port := _PORTS.get(workload.kind)) and (index := _without_port(entry, port)) is not None:
-        found = replace(found, pods=tuple(_with_port(pod, index, port.number) for pod in found.pods))
+        found = replace(found, pods=tuple(_with_port(pod, index, port) for pod in found.pods))
     entry.unread()
     return found
 
@@ -193,11 +193,12 @@ def _without_port(entry: Fields, port: _Port) -> int | None:
     return None if there else index
 
 
-def _with_port(pod: Pod, index: int, number: int) -> Pod:
+def _with_port(pod: Pod, index: int, port: _Port) -> Pod:
     """In the network of the node, every port of a container is a port of the node."""
     if not pod.host_network or index >= len(pod.containers):
         return pod
     changed = pod.containers[index]
-    ports = dict.fromkeys((*changed.host_ports, HostPort(number)))
+    added = f"{port.name}, which training-operator adds: with hostNetwork it is a port of the node"
+    ports = dict.fromkeys((*changed.host_ports, HostPort(port.number, added=added)))
     containers = (*pod.containers[:index], replace(changed, host_ports=tuple(ports)), *pod.containers[index + 1 :])
     return replace(pod, containers=containers)

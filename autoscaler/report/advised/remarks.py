@@ -84,11 +84,16 @@ def _no_longer_together(advice: Advice) -> Iterator[str]:
     parts = [part for part in advice.change.parts or (advice.change,) if HOSTNAME in keys_dropped(part)]
     names = {name for part in parts for name in (part.detail.get("value"), *_texts(part, "values")) if name}
     nodes = sum(count for _, count in advice.result.launches)
-    if names and nodes > len(names):
-        yield (
-            f"the pods named {counted(len(names), 'node')} and get {nodes} here; those that have to share one need a "
-            f"required podAffinity to each other with topologyKey {HOSTNAME}, and no host port in common"
-        )
+    ports = list(dict.fromkeys(str(port) for part in parts for port in _texts(part, "ports")))
+    if not names or nodes <= len(names):
+        return
+    told = f"the pods named {counted(len(names), 'node')} and get {nodes} here"
+    if ports:
+        yield f"{told}: each has host port {' and '.join(ports)}, so no two of them share a node"
+        return
+    yield (
+        f"{told}; those that have to share one need a required podAffinity to each other with topologyKey {HOSTNAME}"
+    )
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:

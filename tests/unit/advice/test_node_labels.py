@@ -8,10 +8,12 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.pod_changes import node_selectors
+from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.pod import Container, HostPort, Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
@@ -51,6 +53,24 @@ def test_a_dropped_node_affinity_is_told_with_all_its_values() -> None:
     selector = NodeSelector((NodeSelectorTerm((Requirement(labels.HOSTNAME, "In", ("a", "b")),)),))
     (found,) = _advice(pod("p", "c", affinity=selector))
     assert found.change.detail["values"] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("key", "ports"),
+    [(labels.HOSTNAME, ("23456 (of an operator)",)), ("team", None)],
+)
+def test_without_names_of_nodes_the_host_ports_of_all_pods_are_told(key: str, ports: tuple[str, ...] | None) -> None:
+    one, other = HostPort(23456, added="of an operator"), HostPort(80)
+    first, second = (
+        replace(pod(name, name, node_selector=FrozenMap({key: "a"})), containers=(Container("main", host_ports=found),))
+        for name, found in (("p", (one, other)), ("q", (one,)))
+    )
+    given = snapshot([first, second], [claim("p", gpus()), claim("q", gpus())])
+    plan = plan_for(given, _CATALOG, Policy(), NOW)
+    asked = Situation.of(first, given, _CATALOG, plan, Policy().where)
+    assert asked is not None
+    (change,) = node_selectors(replace(asked, pods=(first, second)))
+    assert change.detail.get("ports") == ports
 
 
 @pytest.mark.parametrize(("value", "labelled"), [("x" * 63, True), ("x" * 64, False), ("my node", False)])

@@ -74,6 +74,8 @@ def test_the_port_that_the_operator_adds_is_a_port_of_the_node(kind: str, contai
     found, problems = expanded(kind, {"Master": replica, "Worker": replica})
     for pod in found.pods:
         assert [one.host_ports for one in pod.containers] == [(), (HostPort(80), HostPort(number))]
+        written, added = pod.containers[1].host_ports
+        assert (written.added, "which training-operator adds" in added.added) == ("", True)
     assert problems == []
 
 

@@ -32,7 +32,7 @@ def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(node
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     said = (
         "note: the pods named 1 node and get 8 here; those that have to share one need a required podAffinity to "
-        "each other with topologyKey kubernetes.io/hostname, and no host port in common"
+        "each other with topologyKey kubernetes.io/hostname"
     )
     assert (last == said) == told
 
@@ -45,6 +45,17 @@ def test_pods_that_get_as_many_nodes_as_they_named_share_as_before(nodes: int, t
     machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     assert ("the pods named 2 nodes and get 3 here" in last) == told
+
+
+def test_pods_with_a_host_port_in_common_are_not_told_to_share_a_node() -> None:
+    kind, ports = ChangeKind.DROP_NODE_SELECTOR, ("23456 (x, which y adds)",)
+    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, value="node-7", ports=ports)
+    machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
+    *_, last = advice_lines(Advice(one, Result(((machine, 2),), None, ())))
+    assert last == (
+        "note: the pods named 1 node and get 2 here: each has host port 23456 (x, which y adds), so no two of them "
+        "share a node"
+    )
 
 
 def test_several_steps_are_numbered() -> None:
