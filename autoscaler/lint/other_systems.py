@@ -300,7 +300,7 @@ def _unknown(found: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("spec", "containers", "resources"),
         f"asks for {' and '.join(names)}, which no instance type in the catalog has and no DeviceClass or "
-        "known device plugin provides, beside what it selects",
+        "known device plugin provides",
         "; ".join([add] * bool(own) + [drop] * (len(own) < len(names))),
     )
 

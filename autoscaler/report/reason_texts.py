@@ -73,6 +73,15 @@ CLASS_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         ),
     }
 )
+# Of an extended resource that nobody knows.
+_OWN_DEVICE: Final = (
+    "which no DeviceClass serves, and has no resource claim: if a DRA driver serves such devices, use a claim, or add "
+    "the DeviceClass whose spec.extendedResourceName it is"
+)
+_OF_EXISTING: Final = (
+    "otherwise only existing nodes have them: give these with -f (`kubectl get nodes -o yaml`) to see whether it fits "
+    "(--strict counts it as not placed)"
+)
 # What decides about a pod and is not in the files.
 NOT_GIVEN: Final = (
     "StorageClass {storage_class} of PersistentVolumeClaim {claim} is not in the files, so it is not known whether "
@@ -218,10 +227,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
         "asks for {resources}, by which {shares} hands out parts of a GPU, and no node of a plan runs it "
         "(--strict counts it as not placed)",
-        "asks for {resources}, which no DeviceClass serves, and has no resource claim: if a DRA driver serves such "
-        "devices, use a claim, or add the DeviceClass whose spec.extendedResourceName it is; if they are parts of an "
-        "NVIDIA GPU, request nvidia.com/gpu; otherwise only existing nodes have them: give these with -f (`kubectl get "
-        "nodes -o yaml`) to see whether it fits (--strict counts it as not placed)",
+        f"asks for {{resources}} ({{card}}), {_OWN_DEVICE}; {_OF_EXISTING}",
+        f"asks for {{resources}}, {_OWN_DEVICE}; if they are parts of an NVIDIA GPU, request {{whole}}; {_OF_EXISTING}",
+        f"asks for {{resources}}, {_OWN_DEVICE}; {_OF_EXISTING}",
         "asks for a TPU slice of {formed}, which GKE's slice controller forms from existing node pools: no plan "
         "launches one",
         "asks KAI Scheduler for a part of a GPU by annotation {part}, which is not a resource: nothing is bought for "

@@ -17,7 +17,7 @@ from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.handed_out import handed_out
 from instance_catalog.dataclass import dataclass, replace
-from instance_catalog.drivers.device_plugins import retired, shared_gpu_resources
+from instance_catalog.drivers.device_plugins import network_card, retired, shared_gpu_resources
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
@@ -25,6 +25,7 @@ from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 # Labels that select no special machine.
 _OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
+_NVIDIA: Final = "nvidia.com/"
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
@@ -149,6 +150,10 @@ def _scope_refusal(
             named = {"resources": plugins, "alone": "accelerator"}
         elif plugins and all(map(is_plugin_resource, plugins)):
             named["by"] = "device plugins"
+        elif plugins and all(map(network_card, plugins)):
+            named["card"] = "network cards of another system"
+        elif any(one.startswith(_NVIDIA) for one in plugins):
+            named["whole"] = f"{_NVIDIA}gpu"
         if shared := next(filter(None, map(shared_gpu_resources().get, plugins)), ""):
             named["shares"] = shared
         if ended := next((found for found in map(retired, plugins) if found), None):

@@ -92,13 +92,24 @@ def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> 
     assert not plan(snapshot([asks], classes=classes, profile=new)).outside
 
 
-def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there() -> None:
+@pytest.mark.parametrize(
+    ("resource", "cards", "parts"),
+    [
+        ("nvidia.com/rdma-vf", True, False),
+        ("mellanox.com/mlnxnics", True, False),
+        ("nvidia.com/GA102", False, True),
+        ("example.com/fpga", False, False),
+    ],
+)
+def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there(resource: str, cards: bool, parts: bool) -> None:
     """No claim helps where no driver serves such devices, and an ignored pod counts with --strict alone."""
-    wants = Container("main", FrozenMap({"nvidia.com/rdma-vf": Quantity.of(1)}))
+    wants = Container("main", FrozenMap({resource: Quantity.of(1)}))
     (entry,) = plan(snapshot([replace(pod("p"), containers=(wants,))])).outside
     said = text_of(entry.reasons[0])
     assert "if a DRA driver serves such devices, use a claim" in said
     assert "otherwise only existing nodes have them: give these with -f" in said
+    assert (f"asks for {resource} (network cards of another system), which" in said) == cards
+    assert ("if they are parts of an NVIDIA GPU, request nvidia.com/gpu; " in said) == parts
 
 
 def test_a_pod_to_which_something_unread_may_add_a_device_is_not_called_ordinary() -> None:
