@@ -73,9 +73,14 @@ _LABELLED_BY_TYPE = (
 _GROUPS_PER_TYPE = {facts.group_per_type: facts.group_field for facts in cloud_facts().values() if facts.group_per_type}
 _ANYTHING = "true"  # of a label that only has to be there
 _DESCRIBED: Final = "NAME"  # of a driver that people describe
-ANY_GROUP: Final = "NAME"  # of a group of nodes that people name
+ANY_GROUP: Final = "NAME"  # of a group of nodes that people name; NAME-2 is another
 _MOST_LABELS = 16  # more are no small change, and a pod may name 100,000
 _NOWHERE: Final = Pod("", "device-plugin", uid="", node_selector=FrozenMap({"foreslice.dev/nowhere": ""}))
+
+
+def any_group(name: Fact) -> bool:
+    """True if people choose the name; no cloud has upper case in one."""
+    return str(name).startswith(ANY_GROUP)
 
 
 def openings(asked: Situation) -> Iterator[Change]:

@@ -97,7 +97,30 @@ def helping_changes(
     helped = {key for group in groups for key in group.pods}
     failed = tuple(key for key in dict.fromkeys(without) if key not in helped)
     rest = (pod.key for one in waiting for pod in one.asked.pods)
-    return Helping(tuple(groups), failed, tuple(key for key in dict.fromkeys(rest) if key not in {*helped, *failed}))
+    untried = tuple(key for key in dict.fromkeys(rest) if key not in {*helped, *failed})
+    return Helping(tuple(_named_apart(groups)), failed, untried)
+
+
+def _named_apart(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups, in which each change that lists a node pool of any name gives it another one."""
+    number = 0
+    for group in groups:
+        change = group.advice.change
+        parts = change.parts or (change,)
+        number += any(part.detail.get("group") == ANY_GROUP for part in parts)
+        if number > 1:
+            renamed = tuple(_of_group(part, f"{ANY_GROUP}-{number}") for part in parts)
+            change = replace(change, parts=renamed) if change.parts else renamed[0]
+        yield replace(group, advice=replace(group.advice, change=change))
+
+
+def _of_group(part: Change, name: str) -> Change:
+    if part.detail.get("group") != ANY_GROUP:
+        return part
+    shown = part.detail["labels"]
+    assert isinstance(shown, tuple)
+    labels = tuple(label.replace(f"={ANY_GROUP}", f"={name}") for label in shown)
+    return replace(part, detail=FrozenMap({**part.detail, "group": name, "labels": labels}))
 
 
 def _first(earlier: Change | None, trials: Replanner, budget: Budget) -> Advice | None:

@@ -117,6 +117,20 @@ def test_what_is_left_to_fill_in_is_no_value(tmp_path: Path) -> None:
         assert name in str(refused.exception)
 
 
+def test_node_pools_of_any_name_are_all_to_fill_in(tmp_path: Path) -> None:
+    manifest, file = tmp_path / "manifest.yaml", tmp_path / "objects.yaml"
+    tpu = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice", "cloud.google.com/gke-tpu-topology": "2x2x1"}
+    job = {"spec": {"template": template({"google.com/tpu": 4}, nodeSelector=tpu)}}
+    jobs = workload(
+        "JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [{"name": "s", "replicas": 2, "template": job}]}
+    )
+    jobs["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+    manifest.write_text(yaml.safe_dump(jobs))
+    CliRunner().invoke(foreslice, ["plan", "-f", str(manifest), "--write-objects", str(file)])
+    written = [one["spec"] for one in yaml.safe_load_all(file.read_text()) if one["kind"] == "GCPNodeTemplate"]
+    assert [spec["nodePools"] for spec in written] == [["<GROUP>"]] * 2
+
+
 def test_nothing_is_written_where_a_change_creates_nocustom_object(tmp_path: Path) -> None:
     file = tmp_path / "objects.yaml"
     asked = ["plan", "-f", "docs/examples/whole-node.yaml", "--write-objects", str(file)]

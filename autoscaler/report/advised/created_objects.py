@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from autoscaler.advice.change import Change, ChangeKind
-from autoscaler.advice.pool_opening import ANY_GROUP
+from autoscaler.advice.pool_opening import any_group
 from autoscaler.advice.trial import Advice
 from autoscaler.kube.custom.capacity_block import NO_TAINT
 from autoscaler.kube.custom.schema import API_VERSION, taint_json
@@ -99,7 +99,7 @@ def _template(part: Change, name: str) -> dict[str, Any]:
     (facts,) = (one for one in cloud_facts().values() if one.group_per_type in _labels((part,)))
     kind, spec = facts.group_template
     group = part.detail["group"]
-    return _object(kind, name, json.loads(spec if group == ANY_GROUP else spec.replace(_GROUP, json.dumps(group))))
+    return _object(kind, name, json.loads(spec if any_group(group) else spec.replace(_GROUP, json.dumps(group))))
 
 
 def _pool(pool: CapacityPool, launched: int, templates: list[dict[str, Any]], *, given: set[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.pod_changes import keys_dropped
 from autoscaler.advice.pool_changes import GIVING_LABELS
-from autoscaler.advice.pool_opening import ANY_GROUP
+from autoscaler.advice.pool_opening import any_group
 from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
@@ -164,10 +164,10 @@ def _read(advice: Advice) -> Iterator[str]:
     parts = advice.change.parts or (advice.change,)
     names = [str(name) for part in parts for name in _texts(part, "read")]
     groups = [str(part.detail["group"]) for part in parts if part.kind is ChangeKind.LIST_GROUP]
-    yours = ANY_GROUP in groups
-    groups = [name for name in groups if name != ANY_GROUP]
+    yours = list(filter(any_group, groups))
+    groups = [name for name in groups if name not in yours]
     if yours and advice.result.launches:
-        yield f"{ANY_GROUP} is a node pool of such machines that no other pool lists"
+        yield f"{yours[0]} is a node pool of such machines that no other pool lists"
     if names and advice.result.launches:
         yield (
             f"the machine is read from the name {names[0]}; only that node pool says which one it has and how it is "
