@@ -76,7 +76,7 @@ def _tried(asked: Situation) -> str:
         open_ = "zone" if pools else "cloud, zone"
         return f"a volume that every zone serves: the real one decides {open_} and so the price"
     name = "" if asked.where.clouds else clouds_of_storage_names(asked.pods, asked.snapshot).get(clouds[0], "")
-    by = f", as {name} is a name of its storage" if name else ""
+    by = f", because the name {name} means its storage" if name else ""
     return f"a volume that every zone of {clouds[0]} serves{by}: the real one decides zone and so the price"
 
 

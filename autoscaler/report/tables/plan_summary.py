@@ -5,7 +5,6 @@ Pods that cannot be placed read like kube-scheduler's events, with instance type
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
@@ -14,15 +13,15 @@ from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss, Plan
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
 from autoscaler.planning.placement.nothing_has import leaves_open
 from autoscaler.planning.policy import Policy
-from autoscaler.report.cel_words import one_line_cel, short_cel
 from autoscaler.report.printable import one_line
 from autoscaler.report.reason_texts import EITHER_WAY
 from autoscaler.report.reasons import fact_text, joined, text_of, texts_of
 from autoscaler.report.tables.defragmentation import fragmentation_lines, room_lines
+from autoscaler.report.tables.failures import NOT_ASKED_FOR, fail_alike, failure_text, of_volume, plain
 from autoscaler.report.tables.first_line import first_line
 from autoscaler.report.tables.given import WITH_POOLS, Given, nothing_pending
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.tables.shortages import none_of_it, shortage_text
+from autoscaler.report.tables.shortages import none_of_it
 from autoscaler.report.words import counted, few, money, ready_text
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
@@ -31,39 +30,19 @@ from instance_catalog.types.instance_type import CapacityType
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # if there are fewer, types that are not listed fit
-_NO_DEVICES: Final = frozenset(
-    {
-        Code.SELECTOR_FALSE,
-        Code.TOO_FEW_DEVICES,
-        Code.DEVICES_IN_USE,
-        Code.CONSTRAINT_UNSATISFIED,
-        Code.COUNTERS_EXHAUSTED,
-        Code.CAPACITY_INSUFFICIENT,
-        Code.NO_COMBINATION,
-    }
-)
 # A type with one of these lacks the class, or would not be launched whatever its devices.
 _NEVER_ANYTHING: Final = frozenset(
     {Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS}
 )
 _UNDECIDED: Final = frozenset({Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN})
-_NAME_AS_DOMAIN: Final = re.compile(r"""device\.(?:attributes|capacity)\[["']([^"'/]+)/([^"'/]+)["']\]""")
 # Reasons that the counts below give in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
-# Types that the pod does not select, or that are never launched for it: the others show what it lacks.
-_NOT_ASKED_FOR: Final = frozenset(
-    {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED}
-    | {Code.NOT_IN_GROUPS}
-)
 # Of these, the types that no plan offers unless a pool or a catalog of one's own says so.
 _NOT_OFFERED: Final = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
-# Facts of reasons that are sentences about a volume: whatever the type, so that a number of types says nothing.
-_OF_VOLUMES: Final = frozenset(
-    {"missing_claim", "missing_volume", "immediate", "unsuited", "going_away", "storage_class"}
-)
+_FIT_WITH_DEVICES: Final = "would fit if they had such devices"
 # Reasons because of other pods, or of a driver's configuration, do not show which machine is near.
-_NEVER_NEAR: Final = _NOT_ASKED_FOR | {
+_NEVER_NEAR: Final = NOT_ASKED_FOR | {
     *(Code.POD_AFFINITY, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.PREPARE_REFUSED)
 }
 # Smaller gaps to the lower bound are not worth a line.
@@ -168,10 +147,11 @@ def _verdict_text(entry: LeftOut) -> str:
 
 def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     """The reasons why one pod cannot be placed."""
-    whole = len(entry.near_misses) < _LISTED_MISSES
+    misses = entry.near_misses
+    whole = len(misses) < _LISTED_MISSES
     entry = entry if wide else _offered(entry)
     counts = _counts(entry.near_misses, abbreviated=not wide)
-    nearest_texts = {_plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
+    nearest_texts = {plain(miss.reason, abbreviated=not wide) for miss in entry.near_misses}
     absent = {name for miss in entry.near_misses for name in none_of_it(miss.reason)}
     nowhere = _class_of_nothing(entry)
     foreign = any(reason.code is Code.NOT_PREDICTED for reason in entry.reasons)
@@ -180,7 +160,7 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         _bar_text(reason, abbreviated=not wide)
         for reason in entry.reasons
         if not (nowhere and reason.code in said_elsewhere)
-        and not (counts and (reason.code in _COUNTED or _plain(reason, abbreviated=not wide) in nearest_texts))
+        and not (counts and (reason.code in _COUNTED or plain(reason, abbreviated=not wide) in nearest_texts))
         and not (counts and absent.intersection(none_of_it(reason)))
     ]
     yield from dict.fromkeys(lines)
@@ -189,19 +169,26 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
         return
     if entry.verdict is LeftOutVerdict.UNKNOWN:
         yield from _what_would_decide(entry)
+    open_ = any(map(leaves_open, entry.reasons))
+    rest = (_FIT_WITH_DEVICES if open_ else "would fit") if whole else "for other reasons"
     if counts and entry.types:
-        nearest = entry.near_misses[0]
-        near = len(counts) > 1 and nearest.reason.code not in _NEVER_NEAR and not _of_every_node(entry)
-        on_all_types = _on_all_types(entry.near_misses)
-        text = failure_text(nearest.reason, abbreviated=not wide, on_all_types=on_all_types) if near else ""
-        fit = "would fit if they had such devices" if any(map(leaves_open, entry.reasons)) else "would fit"
-        rest = fit if whole else "for other reasons"
-        counts = _selected_first(counts, entry.near_misses, abbreviated=not wide)
-        if len(counts) == 1 and sum(counts.values()) == entry.types and nearest.reason.detail.keys() & _OF_VOLUMES:
-            yield from counts
-            return
-        listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
-        yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+        yield from _counted_lines(entry, counts, rest, wide=wide)
+    elif misses and whole and entry.types and open_:
+        yield f"all {entry.types} instance types {rest}"
+
+
+def _counted_lines(entry: LeftOut, counts: Mapping[str, int], rest: str, *, wide: bool) -> Iterator[str]:
+    """What is wrong with volumes, and the number of types for each reason."""
+    misses = entry.near_misses
+    volumes = dict.fromkeys(plain(miss.reason, abbreviated=not wide) for miss in misses if of_volume(miss.reason))
+    yield from volumes
+    if volumes and len(counts) == 1 and sum(counts.values()) == entry.types:
+        return
+    near = len(counts) > 1 and misses[0].reason.code not in _NEVER_NEAR and not _of_every_node(entry)
+    text = failure_text(misses[0].reason, abbreviated=not wide, on_all_types=fail_alike(misses)) if near else ""
+    ordered = _selected_first(counts, misses, abbreviated=not wide)
+    listed = _listed(ordered, entry.types, text, misses[0].example, rest=rest)
+    yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
 
 
 def _offered(entry: LeftOut) -> LeftOut:
@@ -209,7 +196,8 @@ def _offered(entry: LeftOut) -> LeftOut:
     reason by itself."""
     offered = tuple(miss for miss in entry.near_misses if miss.reason.code not in _NOT_OFFERED)
     others = sum(miss.types for miss in entry.near_misses) - sum(miss.types for miss in offered)
-    return replace(entry, near_misses=offered, types=entry.types - others) if offered else entry
+    there = entry.types > others
+    return replace(entry, near_misses=offered, types=entry.types - others) if offered or there else entry
 
 
 def _of_every_node(entry: LeftOut) -> bool:
@@ -220,7 +208,7 @@ def _of_every_node(entry: LeftOut) -> bool:
     if reason.code is Code.NO_DEVICE_OF_CLASS:
         return True
     selects = codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}
-    return reason.code is Code.VOLUME_UNBOUND and not selects
+    return of_volume(reason) and not selects
 
 
 def _class_of_nothing(entry: LeftOut) -> str:
@@ -299,21 +287,15 @@ def _what_would_decide(entry: LeftOut) -> Iterator[str]:
 def _counts(misses: Sequence[NearMiss], *, abbreviated: bool) -> dict[str, int]:
     found: dict[str, int] = {}
     for miss in misses:
-        text = failure_text(miss.reason, abbreviated=abbreviated, on_all_types=_on_all_types(misses))
+        text = failure_text(miss.reason, abbreviated=abbreviated, on_all_types=fail_alike(misses))
         found[text] = found.get(text, 0) + miss.types
     return found
-
-
-def _on_all_types(misses: Sequence[NearMiss]) -> bool:
-    """True if all types that the pod asks for fail for the same reason: otherwise some have what others lack."""
-    asked = [miss.reason for miss in misses if miss.reason.code not in _NOT_ASKED_FOR]
-    return len({(reason.code, reason.detail.get("resource")) for reason in asked}) <= 1
 
 
 def _selected_first(counts: Mapping[str, int], misses: Sequence[NearMiss], *, abbreviated: bool) -> dict[str, int]:
     """The most frequent reasons first; those of types that the pod does not ask for last."""
     others = {
-        failure_text(miss.reason, abbreviated=abbreviated) for miss in misses if miss.reason.code in _NOT_ASKED_FOR
+        failure_text(miss.reason, abbreviated=abbreviated) for miss in misses if miss.reason.code in NOT_ASKED_FOR
     }
     return dict(sorted(counts.items(), key=lambda entry: (entry[0] in others, -entry[1])))
 
@@ -324,58 +306,6 @@ def _listed(counts: Mapping[str, int], types: int, nearest: str, example: str, *
     others = types - sum(counts.values())
     if others > 0:
         yield f"{others} {rest}"
-
-
-def failure_text(reason: Reason, *, abbreviated: bool = True, on_all_types: bool = True) -> str:
-    """A failed condition in the words of kube-scheduler's events; `on_all_types`: on all types that are asked for."""
-    detail = reason.detail
-    match reason.code:
-        case Code.INSUFFICIENT_RESOURCE:
-            return shortage_text(reason, on_all_types=on_all_types)
-        case Code.INSUFFICIENT_WITH_CLAIMS:
-            return _plain(reason, abbreviated=abbreviated).replace(": ", " (", 1) + ")"
-        case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
-            return f"didn't match Pod's node affinity/selector ({_plain(reason, abbreviated=abbreviated)})"
-        case Code.TAINT_NOT_TOLERATED:
-            effect = f":{detail['effect']}" if "effect" in detail else ""
-            return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
-        case Code.NO_DEVICE_OF_CLASS if "needs" in detail:
-            return f"have {text_of(replace(reason, subject=NO_SUBJECT))}"
-        case Code.NO_DEVICE_OF_CLASS:
-            name = str(detail.get("device_class", ""))
-            profile = profiles_of_classes().get(name)
-            needs = f" (published with driver profile {profile})" if profile else ""
-            return f"have no device of DeviceClass {name}".rstrip() + needs
-        case Code.SELECTOR_ERROR if named := _NAME_AS_DOMAIN.search(fact_text(detail.get("expression", ""))):
-            domain, name = named.groups()
-            return f'fail the selector: "{domain}/{name}" is not a domain; write device.attributes["{domain}"].{name}'
-        case Code.SELECTOR_ERROR if missing := detail.get("missing_key"):
-            shown = fact_text(detail.get("expression", ""))
-            text = short_cel(shown) if abbreviated else one_line_cel(shown)
-            return f"publish no attribute {missing}, so the selector fails there ({text})"
-        case Code.RUNTIME_ATTRIBUTE | Code.CATALOG_UNKNOWN:
-            return _plain(reason, abbreviated=abbreviated).replace("depends on ", "depend on ", 1)
-        case code if code in _NO_DEVICES:
-            return f"cannot allocate all claims ({_plain(reason, abbreviated=abbreviated)}{_unqualified(reason)})"
-        case _:
-            return _plain(reason, abbreviated=abbreviated)
-
-
-def _unqualified(reason: Reason) -> str:
-    """The name to write for capacities that are named with a domain: drivers publish their own without."""
-    found = reason.detail.get("missing", reason.detail.get("capacities", ()))
-    names = [name for name in (found if isinstance(found, tuple) else (str(found),)) if "/" in name]
-    return f"; drivers publish their own without a domain: {names[0].rpartition('/')[2]}" if names else ""
-
-
-def _plain(reason: Reason, *, abbreviated: bool) -> str:
-    """The sentence without the names of pod, claim and device, which are in the line already or do not matter."""
-    subject, part = reason.subject, reason.subject.part
-    if part and part.kind == "request":
-        subject = part
-    elif subject.kind in ("pod", "claim", "device", "offering"):
-        subject = NO_SUBJECT
-    return text_of(replace(reason, subject=subject), abbreviated=abbreviated)
 
 
 def _of_any_device(reason: Reason) -> Reason:

@@ -23,7 +23,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advised.change_steps import _TEXTS
-from autoscaler.report.tables.plan_summary import failure_text
+from autoscaler.report.tables.failures import failure_text
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels

@@ -205,11 +205,13 @@ def test_types_that_the_pod_does_not_ask_for_come_last_and_none_of_them_is_the_n
     elsewhere = Reason.of(Code.NODE_SELECTOR_MISMATCH, key="team", wanted="search")
     missing = Reason.of(Code.VOLUME_UNBOUND, claim="default/data", missing_claim="not there")
     misses = (NearMiss(elsewhere, 180, "g4ad.xlarge"), NearMiss(missing, 2, "g6.xlarge"))
-    (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses, types=182))
-    assert line.index("PersistentVolumeClaim default/data is not there") < line.index("node selector")
+    volume, line = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses, types=182))
+    assert volume.startswith("PersistentVolumeClaim default/data is not there: create it")
+    assert line.index("2 held up by that volume") < line.index("node selector")
     assert "nearest" not in line
-    (line,) = left_out_lines(LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses[::-1], types=182))
-    assert "its PersistentVolume, nearest g6.xlarge, 180 " in line
+    entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=misses[::-1], types=182)
+    *_, line = left_out_lines(entry)
+    assert ": 2 held up by that volume, nearest g6.xlarge, 180 " in line
 
 
 def test_types_that_are_not_on_offer_are_counted_only_where_nothing_else_is() -> None:
@@ -217,18 +219,21 @@ def test_types_that_are_not_on_offer_are_counted_only_where_nothing_else_is() ->
     parts = NearMiss(Reason.of(Code.FRACTION_UNASKED), 3, "g6f.xlarge")
     drivers = NearMiss(Reason.of(Code.NOT_RUNNABLE), 4, "g3s.xlarge")
     entry = LeftOut("default/p", LeftOutVerdict.DOES_NOT_FIT, (), near_misses=(missing, parts, drivers), types=10)
-    (line,) = left_out_lines(entry)
-    assert line.startswith("0/3 instance types can run default/p: 2 PersistentVolumeClaim default/data is not there")
-    assert line.endswith(", 1 would fit")
+    _, line = left_out_lines(entry)
+    assert line == "0/3 instance types can run default/p: 2 held up by that volume, 1 would fit"
     unknown = Reason.of(Code.CLASS_NOT_FOUND, Subject.claim("default/c", "gpu"), missing_class=("vgpu",))
     *_, line = left_out_lines(replace(entry, verdict=LeftOutVerdict.UNKNOWN, reasons=(unknown,)))
     assert line.endswith(", 1 would fit if they had such devices")
-    (wide,) = left_out_lines(entry, wide=True)
+    _, wide = left_out_lines(entry, wide=True)
     assert wide.startswith("0/10 ")
     assert "4 have no driver in the supported node images, 3 offer only a part of a GPU" in wide
+    barred = replace(entry, near_misses=(parts, drivers))
+    assert list(left_out_lines(barred)) == []  # of the 3 on offer something else is said
+    *_, line = left_out_lines(replace(barred, verdict=LeftOutVerdict.UNKNOWN, reasons=(unknown,)))
+    assert line == "all 3 instance types would fit if they had such devices"
     (alone,) = left_out_lines(replace(entry, near_misses=(parts, drivers), types=7))
     assert alone.startswith("0/7 instance types can run default/p: 4 have no driver")
-    (cut,) = left_out_lines(replace(entry, near_misses=(missing, parts, *[drivers] * 30), types=200))
+    _, cut = left_out_lines(replace(entry, near_misses=(missing, parts, *[drivers] * 30), types=200))
     assert cut.endswith("for other reasons")
 
 
@@ -249,7 +254,8 @@ def test_what_is_wrong_with_a_volume_is_a_sentence_and_not_counted() -> None:
     (line,) = left_out_lines(entry)
     assert line.startswith("StorageClass fast of PersistentVolumeClaim default/data is not in the files")
     some = replace(entry, types=9)
-    assert [line.partition(":")[0] for line in left_out_lines(some)] == ["0/9 instance types can run default/p"]
+    told, counted = left_out_lines(some)
+    assert (told, counted) == (line, "0/9 instance types can run default/p: 7 held up by that volume, 2 would fit")
 
 
 def test_pods_on_nodes_that_are_not_given_are_why_nothing_is_pending() -> None:

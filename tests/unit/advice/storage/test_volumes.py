@@ -28,8 +28,8 @@ from tests.one_line_advice import advice_lines
 ANYWHERE = Where()
 CATALOG = shipped("g4dn.xlarge")
 CLASS = (
-    "give StorageClass gp3 with -f (`kubectl get sc -o yaml`; tried with a volume that every zone of aws serves, as "
-    "gp3 is a name of its storage: the real one decides zone and so the price)"
+    "give StorageClass gp3 with -f (`kubectl get sc -o yaml`; tried with a volume that every zone of aws serves, "
+    "because the name gp3 means its storage: the real one decides zone and so the price)"
 )
 EXAMPLE = (
     "; without a cluster to read it from, one such as {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: "
@@ -107,8 +107,8 @@ BOTH = shipped("g4dn.xlarge", "n1-standard-2+1xnvidia-tesla-t4")
 @pytest.mark.parametrize(
     ("name", "where", "machine", "said"),
     [
-        ("gp3", ANYWHERE, "g4dn.xlarge", "every zone of aws serves, as gp3 is a name of its storage: the real one"),
-        ("efs-sc", ANYWHERE, "g4dn.xlarge", "every zone of aws serves, as efs-sc is a name of its storage: the real"),
+        ("gp3", ANYWHERE, "g4dn.xlarge", "every zone of aws serves, because the name gp3 means its storage"),
+        ("efs-sc", ANYWHERE, "g4dn.xlarge", "every zone of aws serves, because the name efs-sc means its storage"),
         ("fast", ANYWHERE, "n1-standard-2", "every zone serves: the real one decides cloud, zone and so the price"),
         ("fast", Where(clouds=("aws",)), "g4dn.xlarge", "every zone of aws serves: the real one decides zone and so"),
         # What the command line says counts: the class may be copied from elsewhere.
@@ -124,7 +124,7 @@ def test_the_cloud_that_the_name_of_a_class_means(name: str, where: Where, machi
 def test_the_cloud_that_the_name_of_a_claim_means() -> None:
     given = snapshot([pod("p", "c", volumes=("efs-claim-2",))], [claim("c", gpus())])
     (line,) = advice(given, BOTH)
-    assert "of aws serves, as efs-claim-2 is a name of its storage" in line
+    assert "of aws serves, because the name efs-claim-2 means its storage" in line
     assert "→ 1 × g4dn.xlarge" in line
 
 

@@ -21,7 +21,7 @@ from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.placement.device_states import claims_apart
 from autoscaler.planning.placement.replay import replay
-from autoscaler.report.tables.plan_summary import failure_text
+from autoscaler.report.tables.failures import failure_text
 from autoscaler.scheduling.schedule import adversarial, first
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
