@@ -94,6 +94,7 @@ NVIDIA_COMPUTE_DOMAIN: Final = "resource.nvidia.com/computeDomain"  # set while 
 # --- GKE ---------------------------------------------------------------------------------------------------------
 GKE_ACCELERATOR: Final = "cloud.google.com/gke-accelerator"  # GPU model of the node pool
 GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
+GKE_GPU: Final = "cloud.google.com/gke-gpu"  # "true" on nodes with GPUs (docs, "About GPUs in GKE", 2026-04)
 GKE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"  # TPU kind; the TPU driver reads its facts from it
 GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GCE_TOPOLOGY_BLOCK: Final = "cloud.google.com/gce-topology-block"

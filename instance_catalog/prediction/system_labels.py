@@ -46,6 +46,7 @@ SYSTEM_KEYS: Final = frozenset(
     {
         labels.GKE_ACCELERATOR,
         labels.GKE_ACCELERATOR_COUNT,
+        labels.GKE_GPU,
         labels.GKE_METADATA_SERVER,
         labels.GKE_MACHINE_FAMILY,
         labels.GKE_SPOT,
@@ -75,7 +76,7 @@ MACHINE_KEYS: Final = frozenset({labels.GKE_ACCELERATOR, labels.GKE_COMPUTE_CLAS
 OF_ANY_MODEL: Final = frozenset(
     {
         *(labels.GKE_NVIDIA_GPU_DRA_DRIVER, labels.GKE_NO_DEVICE_PLUGIN, labels.GKE_TPU_DRA_DRIVER),
-        labels.GKE_METADATA_SERVER,
+        *(labels.GKE_METADATA_SERVER, labels.GKE_GPU),
         *(labels.GKE_SPOT, labels.GKE_FLEX_START, labels.GKE_PROVISIONING),
         *(labels.KARPENTER_CAPACITY_TYPE, labels.EKS_CAPACITY_TYPE),
     }
@@ -159,6 +160,7 @@ def _gke(t: InstanceType) -> dict[str, str]:
     accelerator = t.accelerator
     if accelerator is None or accelerator.vendor != "NVIDIA":
         return found  # of TPUs, prediction/drivers/google_tpu.py knows more: the slice's topology
+    found[labels.GKE_GPU] = "true"
     name = accelerator.api_names.get("gcp")
     if name:
         found[labels.GKE_ACCELERATOR] = name

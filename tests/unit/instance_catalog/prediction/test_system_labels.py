@@ -36,13 +36,18 @@ CATALOG = load_catalog()
                 "cloud.google.com/machine-family": "g2",
                 "cloud.google.com/gke-accelerator": "nvidia-l4",
                 "cloud.google.com/gke-accelerator-count": "2",
+                "cloud.google.com/gke-gpu": "true",
             },
         ),
         ("ct6e-standard-4t", {"cloud.google.com/machine-family": "ct6e"}),
         # A part of a card: how these systems count it was not seen.
         (
             "g4-standard-6",
-            {"cloud.google.com/machine-family": "g4", "cloud.google.com/gke-accelerator": "nvidia-rtx-pro-6000"},
+            {
+                "cloud.google.com/machine-family": "g4",
+                "cloud.google.com/gke-accelerator": "nvidia-rtx-pro-6000",
+                "cloud.google.com/gke-gpu": "true",
+            },
         ),
     ],
 )
