@@ -305,12 +305,6 @@ def classes_without_prediction() -> frozenset[str]:
     return frozenset(row["name"] for row in contents("drivers")["other_classes"]["device_classes"])
 
 
-@cache
-def class_hints() -> FrozenMap[str, str]:
-    """The next steps for DeviceClasses that manifests use and no chart of a predicted driver installs."""
-    return FrozenMap({row["name"]: row["step"] for row in contents("drivers")["other_classes"]["hints"]})
-
-
 def _driver(content: Mapping[str, Any]) -> DriverFacts:
     return DriverFacts(
         profile=content["profile"],

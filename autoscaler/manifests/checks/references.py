@@ -21,7 +21,7 @@ from autoscaler.manifests.checks.uses import GET_SLICES
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
-from instance_catalog.drivers.facts import class_hints
+from instance_catalog.drivers.class_hints import class_hints, ended_classes
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
 
@@ -191,7 +191,9 @@ def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> 
         first, names = next(iter(unknown.values())), list(unknown)
         listed = " and ".join(map(repr, names))
         message = f"there are no DeviceClasses {listed} in the files" if names[1:] else first.message
-        problems.warn(first.path, message, _add("DeviceClass", names, ""))
+        hints = [class_hints()[name] for name in names if name in class_hints()]
+        others = [name for name in names if name not in class_hints()]
+        problems.warn(first.path, message, "; ".join([_add("DeviceClass", others, "")] * bool(others) + hints))
 
 
 def _add(what: str, names: Sequence[str], prefix: str) -> str:
@@ -229,12 +231,12 @@ def missing(path: Path, value: str, prefix: str, known: Collection[str], problem
     elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
     if elsewhere and not step:
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
+    left = left_by_template(value)
     if what == "DeviceClass":
         step = class_hints().get(value, step)
-    left = left_by_template(value)
-    if what == "DeviceClass" and not (left or step):
-        # Nothing shows that the name is wrong: the plan tells what else stands in the way.
-        problems.warn(path, f"there is no DeviceClass {value!r} in the files", _add(what, [value], prefix))
-        return
+        if not left and value not in ended_classes() and (not step or value in class_hints()):
+            # Nothing shows that the name is wrong: the plan tells what else stands in the way.
+            problems.warn(path, f"there is no DeviceClass {value!r} in the files", step or _add(what, [value], prefix))
+            return
     step = left or step or _add(what, [value], prefix)
     problems.error(path, f"there is no {what} {value!r}", step)

@@ -215,29 +215,6 @@ def test_warnings_about_the_same_value_are_one_with_the_number_of_further_object
     assert [one.about for one in told] == ["Pod a and 1 more", "Pod c"]
 
 
-def test_a_class_that_nobody_knows_forbids_no_plan() -> None:
-    """Nothing shows that the name is wrong, and the plan tells what else stands in the way."""
-    found = loaded(POD + "---" + changed(CLAIM, "gpu.nvidia.com", "npu.acme.org"))
-    assert found.ok
-    told = "\n".join(messages(found))
-    assert (
-        "there is no DeviceClass 'npu.acme.org' in the files\n  add the DeviceClass to the files (`kubectl get" in told
-    )
-    assert "unless its driver is predicted, give also a Node that runs it, with its ResourceSlices" in told
-
-
-def test_classes_of_one_object_that_nobody_knows_are_one_warning() -> None:
-    both = "firstAvailable: [{name: a, deviceClassName: one.acme.org}, {name: b, deviceClassName: two.acme.org}]"
-    text = changed(CLAIM, "exactly: {deviceClassName: gpu.nvidia.com}", both)
-    (told,) = [problem for problem in loaded(text, POD).problems if "DeviceClass" in problem.message]
-    assert told.severity is Severity.WARNING
-    assert told.message == "there are no DeviceClasses 'one.acme.org' and 'two.acme.org' in the files"
-    assert told.next_step.startswith(
-        "add the DeviceClasses to the files (`kubectl get deviceclass one.acme.org two.acme.org -o yaml`), or correct "
-        "the names; unless"
-    )
-
-
 @pytest.mark.parametrize("given", [True, False])
 def test_slices_without_their_node_are_told_once(given: bool) -> None:
     text = "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s}\nspec:\n  driver: d.example\n  "
