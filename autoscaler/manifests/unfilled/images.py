@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import PLACEHOLDER, left_by_template
-from autoscaler.kube.workloads.pod_templates import pods_in
+from autoscaler.kube.workloads.pod_templates import CONTAINERS, FINISHED
 from autoscaler.manifests.document import Document
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 
 _SHOWN: Final = 3
 _TAG: Final = re.compile(r"(:[^/@]*)?(@.*)?$")  # or the digest of an image; letters of a tag may be upper case
 _HERE: Final = re.compile(r"\b[A-Z0-9_]+_HERE\b")  # in a tag too, which may have any other word in capitals
+_ARGO: Final = "argoproj.io/"
+_CONTAINERS: Final = frozenset({*CONTAINERS, "mainContainer"})  # the latter of Dynamo
 # your-registry/app, r.example/replace-me: nobody owns these names. Other words of placeholders, such as todo, are names
 # of images, too.
 _OF_NOBODY: Final = re.compile(
@@ -43,11 +46,27 @@ def warn_of_images(documents: Iterable[Document]) -> Iterator[Diagnostic]:
 
 
 def _images(document: Document) -> Iterator[tuple[Path, str]]:
-    for pod in pods_in(Fields(document.value)):
-        for part in ("initContainers", "containers"):
-            for container in pod.child("spec").children(part):
-                if image := container.text("image"):
-                    yield (*container.path, "image"), image
+    """The images of containers, wherever the kind of the object has its pods. Argo's workflows have variables of their
+    own, and a pod that has ended pulls nothing."""
+    fields = document.value
+    version, kind = header(fields)
+    if (version.startswith(_ARGO) and "Workflow" in kind) or Fields(fields).child("status").raw("phase") in FINISHED:
+        return
+    for name in ("spec", "template"):
+        yield from _of_containers(fields.get(name), (name,))
+
+
+def _of_containers(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            yield from _of_containers(one, (*path, index))
+    elif isinstance(value, dict):
+        image = value.get("image")
+        if isinstance(image, str) and image and _CONTAINERS.intersection(path[-2:]):
+            yield (*path, "image"), image
+        for key, one in value.items():
+            if isinstance(one, dict | list):
+                yield from _of_containers(one, (*path, str(key)))
 
 
 def _left(image: str) -> str:

@@ -54,3 +54,23 @@ def test_images_that_no_node_can_pull_are_told_once_a_file() -> None:
     assert found.subject == "Pod p0"
     assert "envsubst" in found.next_step
     assert "write the value that belongs there" in found.next_step
+
+
+@pytest.mark.parametrize(
+    ("version", "pods"),
+    [
+        ("v1beta1", "components: [{name: w, podTemplate: {spec: {containers: [{name: main, image: IMAGE}]}}}]"),
+        ("v1beta1", "components: [{name: w, podTemplate: {spec: {initContainers: [{name: a, image: IMAGE}]}}}]"),
+        ("v1alpha1", "services: {w: {extraPodSpec: {mainContainer: {image: IMAGE}}}}"),
+    ],
+)
+def test_an_image_is_told_wherever_a_kind_has_its_pods(version: str, pods: str) -> None:
+    text = f"apiVersion: nvidia.com/{version}\nkind: DynamoGraphDeployment\nmetadata: {{name: g}}\nspec: {{{pods}}}\n"
+    told = [one.message for one in loaded(text.replace("IMAGE", "<your-registry>/app:1")).problems]
+    assert "no node can pull <your-registry>/app:1, so the pod does not start there" in told
+
+
+def test_an_image_of_a_pod_that_has_ended_is_not_told() -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: TODO}]}\n"
+    found = loaded(f"{pod}status: {{phase: Succeeded}}\n")
+    assert not any("no node can pull" in one.message for one in found.problems)
