@@ -26,16 +26,11 @@ def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
     node has; and names that no cloud gives a group of nodes."""
     yield from _unfilled(snapshot)
     facts = cloud_facts().values()
-    for pod, key, name in _selecting(snapshot, [one.built_in_values for one in facts]):
-        yield surprise(
-            f"Pod {pod.key}",
-            field_of(pod, key),
-            f"selects {key}={name}, a class that GKE Autopilot has built in and no label of your own: GKE makes "
-            "the nodes of such a class itself, and Foreslice launches nothing on an Autopilot cluster",
-            "on Autopilot leave the pod to GKE; on a Standard cluster drop the label, or give it to your node "
-            "pools and name it in spec.labels of a CapacityPool",
-            pod.origin,
-        )
+    for of in facts:
+        message, step = of.built_in_told
+        for pod, key, name in _selecting(snapshot, [of.built_in_values]):
+            text = f"selects {key}={name}, {message}"
+            yield surprise(f"Pod {pod.key}", field_of(pod, key), text, step, pod.origin)
     for pod, key, name in _selecting(snapshot, [one.own_driver_values for one in facts]):
         yield surprise(
             f"Pod {pod.key}",

@@ -20,6 +20,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Toleration
 from tests.builders import NOW, claim, pod, shipped, snapshot
 
+HEALTH = "sagemaker.amazonaws.com/node-health-status"
 DRIVER = "cloud.google.com/gke-gpu-driver-version"
 
 
@@ -108,6 +109,24 @@ def test_the_driver_that_the_cloud_installs(value: str, of_pool: str, warned: bo
         True
     ] * warned
     assert all("for Foreslice drop the label" in one.next_step for one in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        (HEALTH, "Schedulable", "which Amazon SageMaker HyperPod writes on the nodes of its instance groups"),
+        (HEALTH, "Unschedulable", ""),
+        (labels.GKE_COMPUTE_CLASS, "autopilot", "a class that GKE Autopilot has built in"),
+    ],
+)
+def test_labels_of_nodes_that_a_cloud_makes_itself(key: str, value: str, said: str) -> None:
+    state, catalog = (
+        snapshot([pod("p", "c", node_selector=FrozenMap({key: value}))], [claim("c")]),
+        shipped("p5.48xlarge"),
+    )
+    found = supply_advice(state, plan_for(state, catalog, Policy(), NOW), catalog)
+    told = [one.message for one in found if one.message.startswith(f"selects {key}={value}, ")]
+    assert [said in message for message in told] == [True] * bool(said)
 
 
 @pytest.mark.parametrize(
