@@ -1,7 +1,8 @@
 """Kubeflow's training jobs (kubeflow.org): replicas of several types, each with a pod template of its own.
 
 Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and similar kinds, MPIJob v1) and kubeflow/mpi-operator
-v0.8.0 (MPIJob v2beta1). Their pods start together only with a gang scheduler beside the operator, which is unknown
+v0.8.0 (MPIJob v2beta1); those of MXJob are of kubeflow/training-operator 93c758c (mxnet_types.go and mxnet_defaults.go
+in pkg/apis/kubeflow.org/v1). Their pods start together only with a gang scheduler beside the operator, which is unknown
 here.
 
 HyperPodPyTorchJob is of Amazon's training operator, whose code is not public: its fields are those of
@@ -29,6 +30,7 @@ TRAINING_JOBS: Final = {
     "JAXJob": "jaxReplicaSpecs",
     "XGBoostJob": "xgbReplicaSpecs",
     "PaddleJob": "paddleReplicaSpecs",
+    "MXJob": "mxReplicaSpecs",
 }
 
 
@@ -48,11 +50,13 @@ _PORTS: Final = {
     "JAXJob": _Port("jax", "jaxjob-port", 6666),
     "XGBoostJob": _Port("xgboost", "xgboostjob-port", 9999),
     "PaddleJob": _Port("paddle", "master", 36543),
+    "MXJob": _Port("mxnet", "mxjob-port", 9091),
 }
 _V2: Final = "kubeflow.org/v2beta1"  # of mpi-operator, which labels pods by role
 _IGNORED = (
     "cleanPodPolicy",
     "enableDynamicWorker",
+    "jobMode",
     "launcherCreationPolicy",
     "mainContainer",
     "mpiImplementation",

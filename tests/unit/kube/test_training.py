@@ -67,6 +67,7 @@ def _on_host(*containers: dict[str, Any], **more: object) -> dict[str, object]:
         ("JAXJob", "jax", 6666),
         ("XGBoostJob", "xgboost", 9999),
         ("PaddleJob", "paddle", 36543),
+        ("MXJob", "mxnet", 9091),
     ],
 )
 def test_the_port_that_the_operator_adds_is_a_port_of_the_node(kind: str, container: str, number: int) -> None:
