@@ -88,7 +88,7 @@ class Placed:
 
     @property
     def weights(self) -> float:
-        """Bytes in the bits with which the model is published, or 16."""
+        """Bytes in the bits that the name of the model says, or with which it is published, or 16."""
         return (self.container.model_billions or 0) * 1e9 * self.container.model_bits / 8
 
     def holds(self, card: Accelerator) -> bool:
@@ -98,7 +98,7 @@ class Placed:
 
     def has_room(self, card: Accelerator) -> bool:
         """True if they also leave what a model server needs, if it is one."""
-        room = _LATENT if self.container.model_bits == 8 else _ROOM
+        room = _LATENT if self.container.model_latent else _ROOM
         rest = self.gpus * (_SHARE * _memory(card) - room) - self.weights
         return self.holds(card) and (rest >= 0 or not self.container.serves_model)
 
@@ -337,8 +337,8 @@ def _of_model(pod: Pod) -> Container | None:
     if len(servers) != 1 or not clients or servers[0].quantized or servers[0].model_billions is not None:
         return None
     client = max(clients, key=lambda one: one.model_billions or 0)
-    billions, bits = client.model_billions or 0, client.model_bits
-    return replace(servers[0], model_billions=billions, model_bits=bits, serves_model=True)
+    billions, bits, latent = client.model_billions or 0, client.model_bits, client.model_latent
+    return replace(servers[0], model_billions=billions, model_bits=bits, model_latent=latent, serves_model=True)
 
 
 def _quantized(pod: Pod) -> Container | None:
@@ -350,7 +350,8 @@ def _holding(small: Placed, catalog: Catalog) -> tuple[str, ...]:
     """Keys of the accelerators of its vendor of which as many hold the weights, with room for what else it needs."""
     cards = {one.accelerator.key: one.accelerator for one in catalog if one.accelerator and not one.share}
     least = _BFLOAT16 if small.container.vllm_bfloat16 else (0, 0)
-    least = _FP8 if small.container.model_bits == 8 else least
+    least = max(least, _METHODS["fp8"]) if small.container.model_bits == 8 else least
+    least = _FP8 if small.container.model_latent else least
     return tuple(
         sorted(
             key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -36,6 +36,8 @@ _IGNORED = (
 # Only these resources have a pod-level default from pod-level limits (pkg/apis/core/v1/defaults.go, v1.36.3).
 _POD_LEVEL = ("cpu", "memory")
 _ZERO = Quantity.of(0)
+_WHOLE: Final = 16  # bits of weights that nobody made smaller
+_LATENT: Final = 8  # of DeepSeek-V3 and its like, as they are published
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
 # Qwen3-32B and llama-3.1-8b-instruct; Mixtral-8x7B and gemma-3n-E4B have another meaning.
 _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
@@ -46,6 +48,14 @@ _SMALLER: Final = re.compile(
     # Example"), Kimi-K3 in MXFP4 (card of Radioheading/Kimi-K3-W4AFP8). Of other variants of DeepSeek it is not known.
     r"|deepseek-(?:v3|r1)(?!-distill)|kimi-k[23]"
 )
+# How many bits the weights have, in a name with the size of a model. 0: that stays open, or they need not be on GPUs;
+# the size before a number of experts (Llama-4-Scout-17B-16E) is what is active.
+_BITS: Final = (
+    (re.compile(r"(?i)gguf|ollama|-q[48]|[-_][0-9]+e(?![a-z0-9])"), 0),
+    (re.compile(r"(?i)awq|fp4|int4|w4a(?:8|16)|4-?bit"), 4),
+    (re.compile(r"(?i)fp8|int8|w8a(?:8|16)|8-?bit"), 8),
+)
+_KV_CACHE: Final = re.compile(r"(?i)kv[-_]cache[-_]dtype\W{1,4}\S+")  # nothing about weights
 # Published with weights of 4 bits, which no server makes smaller: in MXFP4 (model card of openai/gpt-oss-20b, 2026-11).
 _FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
 # Models whose names say no size, or only what is active of it: the billions of parameters and the bits with which they
@@ -131,6 +141,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         serves_model=model.serves,
         vllm_bfloat16=model.bfloat16,
         quantization=model.quantization,
+        model_latent=model.latent,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -157,13 +168,14 @@ class NamedModel(NamedTuple):
     serves: bool = False
     bfloat16: bool = False
     quantization: str = ""
+    latent: bool = False
 
 
 def _model(fields: Fields) -> NamedModel:
     """The number of parameters, in billions, of the largest model that the container's command, arguments or variables
     name with its size, such as Qwen3-32B; if other pods may have a part of it; if it asks a server in its own pod for
     it; if they speak of fewer bits; if a model server loads it; and if that is vLLM with bfloat16. None if they name no
-    model, or if its weights have fewer bits than those with which it is published, or are not all on GPUs."""
+    model, or do not say how many bits its weights have if these are fewer, or if they are not all on GPUs."""
     found, left = list[str](), _MOST_TEXT
     for text in _texts(fields):
         found.append(text[:left])
@@ -179,17 +191,39 @@ def named_model(text: str) -> NamedModel:
     known = _SERVER.search(text) or (_MODEL.search(text) and _PORT.search(text))
     serves = bool(known) and not _TRAINING.search(text)
     published, rest = _published(_PARSER.sub(" ", text), serves=serves)
-    quantized, four = bool(_SMALLER.search(rest)), bool(_FOUR_BITS.search(text))
+    words, four = [word for word in _WORD.findall(rest) if _SIZE.search(word)], bool(_FOUR_BITS.search(text))
+    bits = _bits(words, rest)
     asked = bool(_BFLOAT16.search(text)) or not _NO_BFLOAT16.search(text)
     bfloat16 = serves and bool(_VLLM.search(text)) and asked
-    sizes = [(float(size[1]), 4 if four else 16) for word in _WORD.findall(rest) if (size := _SIZE.search(word))]
-    sizes += published
-    if not sizes or quantized or _OFFLOADED.search(text):
-        method = _method(text) if serves and _VLLM.search(text) else ""
-        return NamedModel(quantized=quantized or four, bfloat16=bfloat16 and bool(method), quantization=method)
-    billions, bits = max(sizes)
-    spread, beside = bool(_SPREAD.search(text)), bool(_BESIDE.search(text))
-    return NamedModel(billions, bits, spread, beside, serves=serves and not _OWN_SHARE.search(text), bfloat16=bfloat16)
+    sizes = [(float(size[1]), 4 if four else bits) for word in words if (size := _SIZE.search(word))] + published
+    method = _method(text) if bits < _WHOLE and serves and _VLLM.search(text) else ""
+    found = NamedModel(bfloat16=bfloat16 and bool(method), quantization=method)
+    if not sizes or not bits or _OFFLOADED.search(text):
+        return found._replace(quantized=not bits or four)
+    billions, bits = largest = max(sizes)
+    return found._replace(
+        billions=billions,
+        bits=bits,
+        spread=bool(_SPREAD.search(text)),
+        beside=bool(_BESIDE.search(text)),
+        serves=serves and not _OWN_SHARE.search(text),
+        latent=largest in published and bits == _LATENT,
+        bfloat16=found.bfloat16 or (bfloat16 and bits == _WHOLE),
+    )
+
+
+def _bits(words: Sequence[str], text: str) -> int:
+    """The bits of the weights: 16, or fewer where these names of models in the text say how many; 0 where the text
+    speaks of fewer bits and does not say how many."""
+    rest = _KV_CACHE.sub(" ", text)
+    if not _SMALLER.search(rest):
+        return _WHOLE
+    smaller = [word for word in words if _SMALLER.search(word)]
+    said = [next((bits for name, bits in _BITS if name.search(word)), 0) for word in smaller]
+    rest = _QUANTIZATION.sub(" ", rest)
+    for word in smaller:
+        rest = rest.replace(word, " ")
+    return 0 if _SMALLER.search(rest) else min(said, default=0)
 
 
 def _published(text: str, *, serves: bool) -> tuple[list[tuple[float, int]], str]:

@@ -68,18 +68,30 @@ def test_blocks_of_fp8_need_a_gpu_with_fp8(billions: float, bits: int) -> None:
     asking = serving(billions)
     (container,) = asking.containers
     catalog = shipped("g4dn.xlarge", "a2-ultragpu-1g", "p5.4xlarge")
-    state = given(replace(asking, containers=(replace(container, model_bits=bits),)))
+    state = given(replace(asking, containers=(replace(container, model_bits=bits, model_latent=bits == 8),)))
     placed = tuple(placed_models(plan_for(state, catalog, POLICY, NOW), state, catalog))
     found = next(too_small(placed, state, catalog, POLICY, NOW))
     assert isinstance(found.instead, Holding)
     assert found.instead.accelerators == (("nvidia-a100-80gb",) if bits == 16 else ("nvidia-h100-80gb",))
 
 
+@pytest.mark.parametrize(("bits", "instead"), [(8, "nvidia-a100-40gb"), (16, "nvidia-v100-16gb")])
+def test_other_models_in_eight_bits_need_ampere(bits: int, instead: str) -> None:
+    asking = serving(16.5 * 8 / bits)
+    (container,) = asking.containers
+    catalog = shipped("g4dn.xlarge", "p3.2xlarge", "a2-highgpu-1g")
+    state = given(replace(asking, containers=(replace(container, model_bits=bits),)))
+    placed = tuple(placed_models(plan_for(state, catalog, POLICY, NOW), state, catalog))
+    found = next(too_small(placed, state, catalog, POLICY, NOW))
+    assert isinstance(found.instead, Holding)
+    assert found.instead.accelerators == (instead,)
+
+
 def test_a_model_in_blocks_of_fp8_keeps_its_context_on_every_gpu() -> None:
     """300e9 bytes leave 6 of 48 GB on each of eight L40S, and the context of DeepSeek-V3 takes 11 more."""
     asking = serving(300, server=True)
     (container,) = asking.containers
-    state = given(replace(asking, containers=(replace(container, model_bits=8),)), count=8)
+    state = given(replace(asking, containers=(replace(container, model_bits=8, model_latent=True),)), count=8)
     catalog = shipped("g4dn.metal", "g6e.48xlarge", "p5.48xlarge")
     placed = tuple(placed_models(plan_for(state, catalog, POLICY, NOW), state, catalog))
     found = next(too_small(placed, state, catalog, POLICY, NOW))

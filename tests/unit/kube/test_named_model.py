@@ -17,7 +17,7 @@ from autoscaler.kube.fields import Fields
         ({"args": ["--model", "/models/Qwen2.5-1.5B-Instruct", "--draft=a-0.5b"]}, 1.5),
         ({"env": [{"name": "MODEL_ID", "value": "org/llama-3.1-8b"}, {"name": "X"}]}, 8),
         ({"args": ["--model=org/Mixtral-8x7B"]}, None),
-        ({"args": ["--model=org/Llama-3.1-70B-FP8"]}, None),
+        ({"args": ["--model=org/Llama-3.1-70B-GPTQ"]}, None),
         ({"args": ["--model=org/Llama-3.1-70B", "--quantization", "awq"]}, None),
         ({"args": ["-b", "8b", "-e", "32G"]}, None),
         ({"args": ["--model=org/Kimi-K2.6-1000B"]}, None),  # published in INT4
@@ -40,6 +40,28 @@ def test_the_model_whose_name_says_how_large_it_is(given: dict[str, Any], expect
 def test_a_model_that_is_published_with_four_bits(model: str, billions: float | None, bits: int) -> None:
     found, _ = parse_container(Fields({"name": "c", "args": [f"--model={model}"]}), init=False, host_network=False)
     assert (found.model_billions, found.model_bits) == (billions, bits)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("--model org/Llama-3.3-70B-Instruct-FP8-dynamic", (70, 8)),
+        ("--model org/Llama-3.3-70B-FP8 --served-model-name llama-70b --quantization compressed-tensors", (70, 8)),
+        ("--model org/Qwen3-235B-A22B-NVFP4 --quantization=modelopt_fp4 --kv-cache-dtype fp8", (235, 4)),
+        ("--model org/Llama-3.1-70B-quantized.w8a8", (70, 8)),
+        ("--model org/Llama-3.1-70B-GPTQ-Int4", (70, 4)),
+        ("--model org/Llama-3.1-70B-FP8 --draft org/Llama-3.2-1B-AWQ", (70, 4)),  # at the least
+        ("--model org/Llama-3.1-70B --kv-cache-dtype fp8_e4m3", (70, 16)),
+        ("--model org/Llama-3.1-70B --quantization fp8", (None, 16)),  # of a model that may be published in fewer
+        ("--model org/Llama-3.1-70B-FP8 --load-format bitsandbytes", (None, 16)),
+        ("--model org/Llama-3.1-70B-4bit-GGUF", (None, 16)),  # llama.cpp may keep a part in the memory of the node
+        ("--model org/Llama-4-Scout-17B-16E-Instruct-FP8", (None, 16)),  # what is active
+    ],
+)
+def test_a_name_that_says_how_many_bits_the_weights_have(command: str, expected: tuple[float | None, int]) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": [command]}), init=False, host_network=False)
+    assert (found.model_billions, found.model_bits) == expected
+    assert not found.model_latent
 
 
 @pytest.mark.parametrize(
@@ -68,6 +90,7 @@ def test_a_model_that_is_published_with_four_bits(model: str, billions: float | 
 def test_models_that_are_known_by_their_names(command: str, expected: tuple[float | None, int]) -> None:
     found, _ = parse_container(Fields({"name": "c", "args": [command]}), init=False, host_network=False)
     assert (found.model_billions, found.model_bits) == expected
+    assert found.model_latent is (found.model_bits == 8)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +122,7 @@ def test_options_with_which_other_pods_have_the_rest_of_a_model(given: dict[str,
         ({"image": "sglang", "args": ["--model-path", "org/m-7b", "--mem-fraction-static", "0.9"]}, False),
         ({"image": "vllm", "command": ["python", "train_grpo.py", "--model", "org/m-7b"]}, False),
         ({"image": "pytorch", "command": ["python", "run.py", "--model=org/m-7b"]}, False),
-        ({"image": "vllm", "args": ["serve", "org/m-7b-awq"]}, False),
+        ({"image": "vllm", "args": ["serve", "org/m-7b-gptq"]}, False),
     ],
 )
 def test_what_is_a_model_server(given: dict[str, Any], serves: bool) -> None:
@@ -180,7 +203,8 @@ def test_a_model_is_looked_for_in_the_first_4000_characters() -> None:
         (["--url", "http://127.0.0.1:8000/v1", "--model", "Qwen3-8B"], True, False),
         (["--url=http://localhost:8000/v1", "--model=Qwen3-8B"], True, False),
         (["--url=http://vllm:8000/v1", "--model=Qwen3-8B"], False, False),
-        (["--model=Qwen3-8B-AWQ"], False, True),
+        (["--model=Qwen3-8B-GPTQ"], False, True),
+        (["--model=Qwen3-8B-AWQ"], False, False),
         (["--quantization=fp8"], False, True),
         (["--model=gpt-oss"], False, True),
     ],
