@@ -15,6 +15,9 @@ from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.kubernetes.labels import KUEUE_QUEUE
 
 _APP_WRAPPER = "workload.codeflare.dev/"
+# Where it has its objects: in v1beta2, and in v1beta1 (project-codeflare/multi-cluster-app-dispatcher,
+# pkg/apis/controller/v1beta1/appwrapper.go).
+_WRAPPED = ("spec.components[].template", "spec.resources.GenericItems[].generictemplate")
 _MOST_PROBLEMS = 20  # of one file; more would be noise
 
 
@@ -95,26 +98,40 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     """The objects that an AppWrapper creates in its own namespace, unless it is suspended and waits for no queue."""
     value = wrapper.value if isinstance(wrapper.value, dict) else {}
     spec, metadata = (part if isinstance(part, dict) else {} for part in (value.get("spec"), value.get("metadata")))
-    components = spec.get("components")
     queue = _queue_of(metadata)
     if spec.get("suspend") is True and not queue:
         message, step = "suspended: it has no pods now", "set suspend to false to plan for its pods"
         yield wrapper.located(Diagnostic(message, step, ("spec", "suspend"), severity=Severity.WARNING))
         return
-    for index, component in enumerate(components if isinstance(components, list) else ()):
-        template = component.get("template") if isinstance(component, dict) else None
-        if not isinstance(template, dict):
-            continue
+    templates = [*_templates(spec)]
+    if not templates:
+        message, step = "has no object in it, so nothing is planned for it", f"write it into {' or '.join(_WRAPPED)}"
+        yield wrapper.located(Diagnostic(message, step, ("spec",), severity=Severity.WARNING))
+    for place, template in templates:
         own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
         given = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
         inner = {**given, **(own or {})}
         labels = inner.get("labels") or {}
         if queue:  # Kueue admits the wrapper, and with it all that is in it
             inner["labels"] = {**queue, **labels}
-        locate = Below(wrapper.locate, "spec", "components", index, "template")
+        locate = Below(wrapper.locate, *place)
         made = Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate, creator="AppWrapper")
         theirs = tuple(("metadata", "labels", key) for key in queue if key not in labels)
         yield from _objects(replace(made, around=wrapper, given=theirs) if theirs else made)
+
+
+def _templates(spec: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """The objects in an AppWrapper of v1beta2, and in one of v1beta1, with their places."""
+    resources = spec.get("resources")
+    generic = resources.get("GenericItems") if isinstance(resources, dict) else None
+    for items, place, name in (
+        (spec.get("components"), ("spec", "components"), "template"),
+        (generic, ("spec", "resources", "GenericItems"), "generictemplate"),
+    ):
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            template = item.get(name) if isinstance(item, dict) else None
+            if isinstance(template, dict):
+                yield (*place, index, name), template
 
 
 def _queue_of(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -274,6 +274,30 @@ def test_a_mistake_in_a_component_is_told_with_its_line() -> None:
     assert ("No_Name" in problem.message, problem.line) == (True, 13)
 
 
+OLD_WRAPPER = """apiVersion: workload.codeflare.dev/v1beta1
+kind: AppWrapper
+metadata: {name: w, namespace: team}
+spec:
+  resources: {GenericItems: [{replicas: 1, generictemplate: %s}]}
+"""
+
+
+def test_the_items_of_an_old_app_wrapper_are_read() -> None:
+    job = "{apiVersion: batch/v1, kind: Job, metadata: {name: %s}, spec: {template: {spec: {containers: [%s]}}}}"
+    found = read(OLD_WRAPPER % job % ("train", "{name: c, image: i}"))
+    assert problems(found) == ""
+    assert [pod.key for pod in found.snapshot.pods] == ["team/train-0"]
+    (problem,) = read(OLD_WRAPPER % job % ("No_Name", "{name: c, image: i}")).problems
+    assert ("No_Name" in problem.message, problem.line) == (True, 5)
+
+
+def test_an_app_wrapper_without_objects_gets_a_warning() -> None:
+    found = read(OLD_WRAPPER % "null" + "---\n" + POD % "p")
+    assert "warning" in problems(found)
+    assert "AppWrapper team/w: spec: has no object in it" in problems(found)
+    assert found.ok
+
+
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
