@@ -12,7 +12,7 @@ label and the names of its pods those that hyperpod_pytorch_job.py and the examp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from autoscaler.kube.fields import Fields
@@ -96,15 +96,29 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     kind_label = keys.TRAINING_ROLE if fields.raw("apiVersion") == _V2 else keys.TRAINING_REPLICA_TYPE
     replicas = spec.child(TRAINING_JOBS.get(workload.kind, ""))
     _elastic(spec, replicas)
-    found = Expansion()
-    for name in replicas.names():
-        found += _replicas(replicas.child(name), workload, name.lower(), kind_label)
+    by_type = {name: _replicas(replicas.child(name), workload, name.lower(), kind_label) for name in replicas.names()}
+    if workload.kind == "PyTorchJob":
+        _master_without_device(replicas, by_type)
+    found = sum(by_type.values(), Expansion())
     found = within(found, policy.optional_integer("activeDeadlineSeconds"))
     if suspended(policy, workload) or over(fields.child("status")):
         found = Expansion()
     policy.unread()
     spec.unread()
     return found
+
+
+def _master_without_device(replicas: Fields, by_type: Mapping[str, Expansion]) -> None:
+    """Warn of a Master that asks for no device, and workers that do: it has rank 0 of the processes that train
+    (pkg/controller.v1/pytorch/envvar.go)."""
+    master, workers = (by_type.get(name, Expansion()).pods for name in ("Master", "Worker"))
+    if master and any(pod.asks_for_devices for pod in workers) and not any(pod.asks_for_devices for pod in master):
+        replicas.child("Master").warn(
+            "template",
+            "asks for no device, and the workers do: it has rank 0 of the training, which fails there with NCCL, while "
+            "the workers hold their devices",
+            "let it ask for what the workers ask for, unless its program trains without (gloo) or only waits for them",
+        )
 
 
 @expander

@@ -55,6 +55,30 @@ def test_labels(kind: str, version: str, label: str) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "master", "worker", "warns"),
+    [
+        ("PyTorchJob", 0, 2, True),
+        ("PyTorchJob", 2, 2, False),
+        ("PyTorchJob", 0, 0, False),
+        ("PyTorchJob", None, 2, False),
+        ("XGBoostJob", 0, 2, False),
+    ],
+)
+def test_a_master_of_pytorch_without_gpus_gets_a_warning(
+    kind: str, master: int | None, worker: int, warns: bool
+) -> None:
+    def replica(gpus: int) -> dict[str, object]:
+        resources = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
+        return {"template": {"spec": {"containers": [{"name": "pytorch", "resources": resources}]}}}
+
+    first = {} if master is None else {"Master": replica(master)}
+    found, problems = expanded(kind, {**first, "Worker": replica(worker)})
+    assert len(found.pods) == len(first) + 1
+    assert any("rank 0" in one for one in problems) is warns
+    assert len(problems) == warns
+
+
 def _on_host(*containers: dict[str, Any], **more: object) -> dict[str, object]:
     return {"template": {"spec": {"hostNetwork": True, "containers": list(containers), **more}}}
 
