@@ -8,6 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.devices.assigned import assigned_by_others
+from autoscaler.lint.devices.mixed_groups import mixed_groups
 from autoscaler.lint.pods.cloud_nodes import architecture_tainted, groups_in_labels, made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
@@ -66,6 +67,7 @@ def supply_advice(
     yield from groups_in_labels(snapshot, catalog)
     yield from architecture_tainted(snapshot, plan, catalog)
     yield from _of_reservations(snapshot)
+    yield from mixed_groups(snapshot, plan, catalog)
     if not any(_GPU_RESOURCE in machine.allocatable for machine in catalog):
         yield from _shared_by_pools(snapshot)
     yield from _of_shared_gpus(snapshot)
