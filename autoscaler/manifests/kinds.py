@@ -58,6 +58,8 @@ _OURS = "foreslice.dev"
 _REQUESTED = "autoscaling.x-k8s.io"
 _KUEUE = "kueue.x-k8s.io"
 _QUEUED = ("v1beta2", "v1beta1")
+# v1beta1 of MXJob is of kubeflow/mxnet-operator, which training-operator replaced.
+_OF_TRAINING = {"MPIJob": ("v2beta1", "v1"), "MXJob": ("v1", "v1beta1")}
 
 # The container that Agones adds asks for little: googleforgames/agones 00e5065, install/helm/agones/values.yaml.
 _AGONES = {"agones-gameserver-sidecar": "30m"}
@@ -151,7 +153,7 @@ KINDS = (
     Kind("ray.io", "RayService", ("v1", "v1alpha1"), readers.workload(expand_ray_service), expands=True),
     *(
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
-        for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)
+        for name, versions in ((name, _OF_TRAINING.get(name, ("v1",))) for name in TRAINING_JOBS)
     ),
     *(  # KServe had the other group before v0.7
         Kind(group, "InferenceService", ("v1beta1",), readers.workload(expand_inference_service), expands=True)

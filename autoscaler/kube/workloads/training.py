@@ -84,6 +84,9 @@ def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a training job: <job>-<replica type>-<index>."""
     spec = fields.child("spec")
     spec.ignore(*_IGNORED)
+    if workload.kind == "MXJob":  # kubeflow/trainer issue 1996
+        step = "see that the cluster has an operator for it (`kubectl get crd mxjobs.kubeflow.org`)"
+        fields.warn("kind", "training-operator makes no pods of an MXJob since v1.9", step)
     if fields.raw("apiVersion") == _V2 and "cleanPodPolicy" in spec:
         message = "is not a field of MPIJob v2beta1, so it has no effect: pods keep running after the job by default"
         spec.warn("cleanPodPolicy", message, "move it into spec.runPolicy")
@@ -185,6 +188,8 @@ def _elastic(spec: Fields, replicas: Fields) -> None:
 
 def _replicas(entry: Fields, workload: Workload, kind: str, kind_label: str) -> Expansion:
     entry.ignore("restartPolicy")
+    if workload.kind == "MXJob":
+        entry.ignore("label")  # a variable of the program (kubeflow/mxnet-operator v1, MXReplicaSpec)
     job = workload.metadata.name
     number = count(entry, "replicas", 0 if (workload.kind, kind) == ("MPIJob", "worker") else 1)
     found = stamp(

@@ -12,6 +12,7 @@ from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_hyperpod_jo
 from autoscaler.model.pod import HostPort
 
 REPLICA = {"restartPolicy": "Never", "template": {"spec": {"containers": [{"name": "c"}]}}}
+MX_JOBS = "kind: training-operator makes no pods of an MXJob since v1.9"
 
 
 def expanded(kind: str, replicas: object, version: str = "v1", **more: Any) -> tuple[Expansion, list[str]]:
@@ -27,7 +28,7 @@ def test_every_kind_has_replicas_by_type(kind: str) -> None:
     found, problems = expanded(kind, {"Chief": REPLICA, "Worker": {**REPLICA, "replicas": 2}})
     assert [pod.name for pod in found.pods] == ["t-chief-0", "t-worker-0", "t-worker-1"]
     assert {pod.owner for pod in found.pods} == {f"{kind}/t"}
-    assert problems == []
+    assert problems == [MX_JOBS] * (kind == "MXJob")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,13 @@ def test_labels(kind: str, version: str, label: str) -> None:
         "training.kubeflow.org/replica-index": "1",
         label: "worker",
     }
+
+
+def test_an_mx_job_is_read_with_its_mode_and_labels() -> None:
+    tuner = {**REPLICA, "label": "2080ti"}
+    found, problems = expanded("MXJob", {"TunerServer": tuner}, "v1beta1", spec={"jobMode": "MXTune"})
+    assert [pod.name for pod in found.pods] == ["t-tunerserver-0"]
+    assert problems == [MX_JOBS]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +110,7 @@ def test_the_port_that_the_operator_adds_is_a_port_of_the_node(kind: str, contai
         written, added = pod.containers[1].host_ports
         assert (written.added, "which training-operator adds" in added.added) == ("", True)
     assert problems == []
+    assert problems == [MX_JOBS] * (kind == "MXJob")
 
 
 @pytest.mark.parametrize(

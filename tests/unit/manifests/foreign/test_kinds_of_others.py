@@ -28,6 +28,8 @@ def problems(found: Loaded) -> str:
         ("apps.kruise.io/v1alpha1", "CloneSet", "replicas: 2, template: {spec: %s}", 2),
         ("serving.knative.dev/v1", "Service", "template: {spec: %s}", 1),
         ("kubeflow.org/v1", "Notebook", "template: {spec: %s}", 1),
+        ("kubeflow.org/v1", "MXJob", "mxReplicaSpecs: {Worker: {replicas: 2, template: {spec: %s}}}", 2),
+        ("kubeflow.org/v1beta1", "MXJob", "mxReplicaSpecs: {Worker: {replicas: 2, template: {spec: %s}}}", 2),
         ("apps.kruise.io/v1beta1", "StatefulSet", "replicas: 2, template: {spec: %s}", 2),
         ("nvidia.com/v1beta1", "DynamoGraphDeployment", "components: [{name: a, podTemplate: {spec: %s}}]", 1),
         ("grove.io/v1alpha1", "PodCliqueSet", "replicas: 1, template: {cliques: [{name: a, spec: {podSpec: %s}}]}", 1),
