@@ -12,6 +12,7 @@ from itertools import chain, combinations
 from typing import TypeAlias
 
 from autoscaler.advice.amounts import (
+    as_requested,
     depth_of_cut,
     is_small_cut,
     larger_disks,
@@ -372,11 +373,14 @@ def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[C
     if not short or not budget.take():
         return
     thorough = trials.plan(without_requests(asked, short), thorough=True)
-    found = [e for d in thorough.demands if asked.pod.key in d.pods for e in d.considered if e.outcome.fits]
+    found = [entry for entry in asked.considered_in(thorough) if entry.outcome.fits]
     ready = [entry for entry in found if entry.outcome is ConsideredOutcome.CHOSEN or not entry.reasons]
     bought = [entry for entry in found if {reason.code for reason in entry.reasons} == {Code.NEEDS_RESERVATION}]
     fitting = {(entry.pool, entry.drivers, entry.offering) for entry in ready or bought}
     entries = [entry for entry in asked.considered if (entry.pool, entry.drivers, entry.offering) in fitting]
+    if len(entries) < len(fitting) and budget.take():  # a plan lists the cheapest offerings only
+        every = asked.considered_in(trials.plan(as_requested(asked), thorough=True))
+        entries = [entry for entry in every if (entry.pool, entry.drivers, entry.offering) in fitting]
     yield from larger_disks(entries, asked.catalog)
     sold_otherwise = _sold_otherwise(asked)
     cuts = [(lacking, entry.offering) for entry in entries if (lacking := shortages(entry.reasons)) is not None]

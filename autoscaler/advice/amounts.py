@@ -173,6 +173,11 @@ def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
     return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit))
 
 
+def as_requested(asked: Situation) -> Change:
+    """No change, to see all offerings that lack something."""
+    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, unchanged)
+
+
 def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None:
     """(free, wanted) of each resource that an offering has too little of; None if it lacks more than that."""
     found: dict[str, tuple[int, int]] = {}

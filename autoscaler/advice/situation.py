@@ -84,7 +84,11 @@ class Situation:
     @cached_property
     def considered(self) -> tuple[Considered, ...]:
         """The offerings that were looked at for the pod."""
-        return tuple(entry for d in self.plan.demands if self.pod.key in d.pods for entry in d.considered)
+        return self.considered_in(self.plan)
+
+    def considered_in(self, plan: Plan) -> tuple[Considered, ...]:
+        """Those that another plan considered for the pod."""
+        return tuple(entry for d in plan.demands if self.pod.key in d.pods for entry in d.considered)
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:

@@ -191,3 +191,14 @@ def test_workloads_that_want_nvlink_domains_of_their_own_need_a_block_each(key: 
     (change,) = capacity_blocks(replace(alone, pods=(first, *second)))
     assert [one.count for one in change.edit(state).blocks] == counts
     assert ("(2 times: podAntiAffinity over nvidia.com/gpu.clique" in change_text(change)) is (len(counts) == 2)
+
+
+@pytest.mark.parametrize("listed", [1, 100])
+def test_the_smallest_cut_is_found_beyond_the_offerings_that_a_plan_lists(listed: int) -> None:
+    """The cheapest machine, which the plan lists, has half of the memory, and another one nearly all."""
+    asking = Container("main", FrozenMap({"memory": Quantity.parse("800Gi")}))
+    given = snapshot([replace(pod("p", "c"), containers=(asking,))], [claim("c", gpus(8))])
+    catalog, policy = shipped("g4dn.metal", "g5.48xlarge"), Policy(considered=listed)
+    (found,) = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert found.change.kind is ChangeKind.LOWER_REQUEST
+    assert [(bought.instance_type, count) for bought, count in found.result.launches] == [("g5.48xlarge", 1)]
