@@ -10,6 +10,7 @@ from autoscaler.cel.program import demands_of
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
+from autoscaler.manifests.foreign.asked import asking
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.model.resource_claim import ResourceClaim
 from instance_catalog.dataclass import dataclass
@@ -18,6 +19,8 @@ from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 GET_SLICES: Final = "`kubectl get nodes,resourceslices -o yaml`"
+_NO_REQUEST: Final = "no ProvisioningRequest or CapacityBuffer names this template, so nothing is planned for its pod"
+_ADD_REQUEST: Final = "add the object that names it, or give a Deployment or Job whose pods ask for the same"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,18 @@ class Uses:
     @cached_property
     def templates(self) -> frozenset[str]:
         """Names alone: the namespace of what an unknown controller makes is not known."""
-        return frozenset(name for one in self.read if isinstance(one, Document) for name in _templates_named(one.value))
+        names = (part.get("resourceClaimTemplateName") for part in self._parts)
+        return frozenset(name for name in names if isinstance(name, str))
+
+    @cached_property
+    def pod_templates(self) -> frozenset[str]:
+        """The names of those that a ProvisioningRequest, a CapacityBuffer or anything else refers to."""
+        references = (part.get("podTemplateRef") for part in self._parts)
+        return frozenset(str(one.get("name")) for one in references if isinstance(one, dict))
+
+    @property
+    def _parts(self) -> Iterator[dict[object, object]]:
+        return (part for one in self.read if isinstance(one, Document) for part in _objects_in(one.value))
 
     @cached_property
     def drivers(self) -> frozenset[str]:
@@ -56,14 +70,13 @@ class Uses:
         return "", ""
 
 
-def _templates_named(value: object) -> Iterator[str]:
-    """The values of all fields resourceClaimTemplateName inside a value."""
+def _objects_in(value: object) -> Iterator[dict[object, object]]:
+    """All objects inside a value, itself among them."""
     stack = [value]
     while stack:
         found = stack.pop()
         if isinstance(found, dict):
-            name = found.get("resourceClaimTemplateName")
-            yield from (name,) if isinstance(name, str) else ()
+            yield found
             stack += found.values()
         elif isinstance(found, list):
             stack += found
@@ -78,6 +91,10 @@ def check_use(document: Document, uses: Uses, problems: Problems) -> None:
         claim = manifests.claims.get(key)
         if claim is None or claim.allocation is not None or key in uses.claims:
             return
+    elif uses.planned and kind == "PodTemplate" and not metadata.uid:
+        if metadata.name not in uses.pod_templates:
+            problems.warn((), f"{_NO_REQUEST}{asking(document.value)}", _ADD_REQUEST)
+        return
     elif uses.planned and kind == "ResourceClaimTemplate" and not metadata.uid and key in manifests.templates:
         claim = manifests.templates[key].spec
         if metadata.name in uses.templates:
