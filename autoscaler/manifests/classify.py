@@ -22,7 +22,7 @@ from autoscaler.manifests.removed import Parameters, is_parameters, no_longer_se
 from autoscaler.manifests.skipping import OR_SKIP, without_offer
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Path
-from instance_catalog.spelling import did_you_mean
+from instance_catalog.spelling import ALIKE, did_you_mean
 
 _NONE: Final[Parameters] = {}
 NO_INFLUENCE: Final = f"ignored: {NO_PLACEMENT}"
@@ -47,6 +47,7 @@ A_DEPLOYMENT: Final = " or, before it runs, a Deployment whose pods ask for the 
 _MADE: Final = f"give what its controller makes (kubectl get pods -o yaml){A_DEPLOYMENT}"
 _BEFORE_IT_RUNS: Final = "before it runs, give a Deployment whose pods ask for the same"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
+_TYPO: Final = 0.8  # kinds that one program adds resemble each other: PyTorchJob, TFJob
 _TOP: Final = {name.lower(): name for name in ("apiVersion", "kind", "metadata", "spec")}
 
 
@@ -209,7 +210,8 @@ def _unknown(version: str, name: str, value: object) -> tuple[tuple[str, ...], s
             if kind.name == name:
                 message = _not_served(version, name) or f"{name} is not a kind of {version}"
                 return ("apiVersion",), message, _write(kind, value)
-        near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
+        alike = _TYPO if "." in group else ALIKE
+        near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group}, equivalence_key=alike)
         if near:
             return ("kind",), f"unknown kind {name!r}", near
     if group == "simulation.foreslice.dev":
