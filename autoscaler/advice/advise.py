@@ -228,7 +228,7 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
     more: list[Change] = []
     for second in _next_obstacles(after, first, budget):
         change = Change.together(first, second)
-        if _takes_back(second, first) or not trials.tries(change):
+        if _takes_back(second, first) or _buy_otherwise(first, second) or not trials.tries(change):
             continue
         if not budget.take():
             return ()
@@ -248,8 +248,10 @@ def _takes_back(change: Change, first: Change) -> bool:
 
 def _prepares(change: Change) -> bool:
     """True if it only makes nodes of a pool what the pod selects, or says that in other words; it gives up nothing. The
-    labels of nodes that others size or make, and the name of a node, say nothing about their machines."""
-    return all(part.kind in _PREPARING or _of_others(part) for part in change.parts or (change,))
+    labels of nodes that others size or make, and the name of a node, say nothing about their machines; beside other
+    parts a capacity type is that which the name of a group of nodes says."""
+    named = _PREPARING | ({ChangeKind.ALLOW_CAPACITY_TYPE} if change.parts else set())
+    return all(part.kind in named or _of_others(part) for part in change.parts or (change,))
 
 
 def _of_others(change: Change) -> bool:
@@ -270,11 +272,8 @@ def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator
 
 
 def _several(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
-    if found := _pair(tried, trials, budget):
-        return found
-    found = _onward([change for change in tried if keys_dropped(change)], trials, budget, dropping=True)
-    volumes = tuple(missing_volumes(trials.asked))
-    return found or (_pair(tried, trials, budget, *volumes) if volumes else ())
+    dropping = [change for change in tried if keys_dropped(change)]
+    return _pair(tried, trials, budget) or _onward(dropping, trials, budget, dropping=True)
 
 
 def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator[Advice]:
@@ -289,21 +288,26 @@ def _with_drivers(change: Change, trials: Replanner, budget: Budget) -> Iterator
         yield Advice(complete, result)
 
 
-def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget, *also: Change) -> tuple[Advice, ...]:
-    """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector.
-    `also`: with these in any case."""
+def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
+    """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
     gives_up = [gives_up_accelerator(change) for change in tried]
     pairs = sorted(combinations(range(len(tried)), 2), key=lambda p: (sum(gives_up[i] for i in p), sum(p)))
     sensible = [
         (a, b)
         for a, b in pairs
         if not (undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
+        and not _buy_otherwise(tried[a], tried[b])
     ]
     for first, second in sensible[:_PAIRS]:
-        change = Change.together(*also, tried[first], tried[second])
+        change = Change.together(tried[first], tried[second])
         if trials.tries(change) and budget.take() and (result := trials.tried(change)) is not None:
             return (Advice(change, result),)
     return ()
+
+
+def _buy_otherwise(one: Change, other: Change) -> bool:
+    """True if both say which capacity types are bought, and not the same."""
+    return len({part.detail.get("allow") for both in (one, other) for part in both.parts or (both,)} - {None}) > 1
 
 
 def _leaves_cloud(change: Change) -> bool:

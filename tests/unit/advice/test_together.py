@@ -203,3 +203,22 @@ def test_a_missing_volume_claim_hides_no_further_obstacle(tmp_path: Path) -> Non
     assert "create PersistentVolumeClaim default/m (" in text
     assert "(2) give a2-ultragpu-1g a root disk of 210Gi or more" in text
     assert "→ 1 × a2-ultragpu-1g" in text
+
+
+def test_missing_volume_claims_bring_no_change_that_is_not_needed(tmp_path: Path) -> None:
+    """Two claims are missing and the GPU has another name: spot capacity has nothing to do with that."""
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("m", "o")]
+    text = told(tmp_path, deployment("a", nodeSelector={"accelerator": "a30"}, volumes=volumes))
+    assert "create PersistentVolumeClaim default/m, default/o (" in text
+    assert "require foreslice.dev/accelerator In [nvidia-a10g, nvidia-l4], the nearest in the catalog" in text
+    assert "spot" not in text
+
+
+def test_a_node_pool_of_spot_machines_without_a_price_stays_one_of_spot(tmp_path: Path) -> None:
+    """The price on demand is another one: what is missing is that of spot."""
+    found = deployment("a", nodeSelector={"cloud.google.com/gke-nodepool": "np-tpu7x-spot"})
+    found["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": 4}}
+    text = told(tmp_path, found)
+    assert "spec.capacityTypes [spot] and np-tpu7x-spot alone in spec.nodePools" in text
+    assert "price.spot=DOLLARS" in text
+    assert "→ 1 × tpu7x-standard-4t (spot), no price known" in text
