@@ -11,6 +11,7 @@ from autoscaler.lifecycle.capacity_block import BEGINS_WITHIN, next_moment
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import (
     awaits_machine,
+    has_come,
     has_failed,
     has_machine,
     may_take_pods,
@@ -20,6 +21,7 @@ from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import awaited_bindings
 from autoscaler.planning.disruption.baseline import windows_of
 from autoscaler.planning.disruption.node_actions import REPLACING
 from autoscaler.settings.settings import LoopSettings
@@ -69,6 +71,8 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         if pod.no_node_before is not None and pod.node_name is None:
             yield pod.no_node_before
     patient = any(pod.max_wait for pod in snapshot.pods)
+    awaited = awaited_bindings(snapshot, now)
+    bound = {pod.key for pod in snapshot.pods if pod.node_name is not None and awaited.get(pod.key) == pod.node_name}
     for block in snapshot.blocks:
         moment = next_moment(block, now)
         if moment is not None:
@@ -86,7 +90,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         timeout = times_out_at(node)
         if timeout is not None:
             yield timeout
-        if node.pods and node.phase_since is not None:
+        if node.phase_since is not None and not bound.issuperset(node.pods) and has_come(node):
             yield node.phase_since + WATCH_SKEW  # then nodes are bought for what its pods still lack
         if node.replaces and node.phase_since is not None:
             yield node.phase_since + REPLACING  # no pod arrived, so it is removed

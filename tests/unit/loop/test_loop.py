@@ -28,6 +28,13 @@ READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
         pytest.param(snapshot([pod("a", no_node_before=NOW)]), None, id="it-has-waited"),
         pytest.param(snapshot([pod("a", no_node_before=LATER, node_name="n")]), None, id="it-is-bound"),
         pytest.param(snapshot([], provisioned=(READY,)), WATCH_SKEW, id="a-binding-is-awaited"),
+        pytest.param(snapshot([pod("a", node_name="n")], provisioned=(READY,)), None, id="all-are-bound"),
+        pytest.param(snapshot([pod("a", node_name="m")], provisioned=(READY,)), WATCH_SKEW, id="bound-elsewhere"),
+        pytest.param(
+            snapshot([], provisioned=(replace(READY, phase=Phase.LAUNCHED),)),
+            DEFAULTS.loop.resync,
+            id="there-is-no-node-to-bind-to",
+        ),
         pytest.param(snapshot([], provisioned=(replace(READY, pods=()),)), None, id="bought-for-nobody"),
         pytest.param(
             snapshot([], provisioned=(replace(READY, phase_since=NOW - WATCH_SKEW),)), None, id="there-for-long"
