@@ -112,7 +112,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
             next_step=RESTORE,
         )
     reference = spec.node_template_ref
-    offerings = tuple(offering.model() for offering in spec.offerings)
+    offerings = tuple(offering.model for offering in spec.offerings)
     return LaunchBatch(
         name=metadata.name,
         pool=spec.pool,

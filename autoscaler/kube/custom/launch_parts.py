@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, WithJsonSchema
@@ -38,23 +39,32 @@ class OfferingSpec(ApiModel):
     block: LongText = ""
     """The CapacityBlock."""
 
+    @cached_property
     def model(self) -> OfferingRef:
+        """The offering of the plan."""
         price = None if self.usd_per_hour is None else Decimal(self.usd_per_hour)
         kind = CapacityType(self.capacity_type)
         return OfferingRef(self.instance_type, self.zone, kind, price, self.reservation, self.block)
 
     @staticmethod
     def of(offering: OfferingRef) -> OfferingSpec:
-        return OfferingSpec.model_validate(
-            {
-                "instanceType": offering.instance_type,
-                "zone": offering.zone,
-                "capacityType": offering.capacity_type.value,
-                "usdPerHour": None if offering.usd_per_hour is None else str(offering.usd_per_hour),
-                "reservation": offering.reservation,
-                "block": offering.block,
-            }
-        )
+        price = offering.usd_per_hour
+        return _offering_spec(offering, None if price is None else str(price))
+
+
+@lru_cache(maxsize=512)
+def _offering_spec(offering: OfferingRef, price: str | None) -> OfferingSpec:
+    """Few offerings are written, each with many nodes. `price` as text: 1.5 and 1.50 are equal numbers."""
+    return OfferingSpec.model_validate(
+        {
+            "instanceType": offering.instance_type,
+            "zone": offering.zone,
+            "capacityType": offering.capacity_type.value,
+            "usdPerHour": price,
+            "reservation": offering.reservation,
+            "block": offering.block,
+        }
+    )
 
 
 Offerings = Annotated[Items[OfferingSpec], Field(min_length=1, max_length=60)]

@@ -20,6 +20,8 @@ _OTHERS = (
     "autoscaler.simulation.",
     "autoscaler.cluster.api.WatchEvent",
     "autoscaler.cluster.publishing.event_queue.",
+    "autoscaler.kube.custom.",
+    "autoscaler.model.provisioned_node.OfferingRef",  # of the same memo
     "instance_catalog.frozen_map.",
     "instance_catalog.kubernetes.node_selector.",
 )
