@@ -60,10 +60,11 @@ def _copied(value: Any) -> Any:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386) applied to a copy: null removes, objects merge, everything else replaces."""
+    """A JSON merge patch (RFC 7386) applied: null removes, objects merge, everything else replaces. The result shares
+    the parts of the target that the patch does not name."""
     if not isinstance(patch, dict):
         return copied(patch)
-    result = copied(target) if isinstance(target, dict) else {}
+    result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
@@ -92,6 +93,7 @@ class ApiServer:
         self._compacted = 0
         self._changed: dict[Resource, int] = {}  # the version at which an object of the resource changed last
         self._log: list[tuple[int, Resource, WatchEvent]] = []
+        self._bookmark = WatchEvent("BOOKMARK", "", {})  # at the newest version for which one was sent
         self.writes = 0
         """Number of requests that changed something: what "no write when nothing changed" is measured by."""
 
@@ -138,7 +140,12 @@ class ApiServer:
         found = self._objects.get(resource, {})
         return tuple(found[key] for key in sorted(found))
 
+    def changed_at(self, *, but: str) -> int:
+        """The resourceVersion of the newest change of an object that is not of the API group `but`."""
+        return max((version for resource, version in self._changed.items() if resource.group != but), default=0)
+
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
+        """The changes since then. Their objects are those that are stored, and must not be changed."""
         self._authorize("watch", resource)
         since = int(resource_version)
         if since < self._compacted:
@@ -146,19 +153,19 @@ class ApiServer:
                 f"too old resource version: {since} ({self._compacted})",
                 next_step=f"list {resource} again and watch on",
             )
-        return self._changes(resource, since)
+        # Changes made by the consumer while it iterates are delivered by its next watch.
+        if self._bookmark.resource_version != str(self._version):
+            upto = str(self._version)
+            self._bookmark = WatchEvent("BOOKMARK", upto, {"metadata": {"resourceVersion": upto}})
+        if self._changed.get(resource, 0) <= since:  # so it is for most resources, each time they are watched
+            return iter((self._bookmark,))
+        return iter((*self._changes(resource, since), self._bookmark))
 
     def _changes(self, resource: Resource, since: int) -> Iterator[WatchEvent]:
         start = len(self._log)
-        unchanged = self._changed.get(resource, 0) <= since  # most resources are, each time they are watched
-        while not unchanged and start > 0 and self._log[start - 1][0] > since:
+        while start > 0 and self._log[start - 1][0] > since:
             start -= 1
-        # Changes made by the consumer while it iterates are delivered by its next watch.
-        upto = self._version
-        for _, changed, event in self._log[start:]:
-            if changed == resource:
-                yield WatchEvent(event.type, event.resource_version, copied(event.object))
-        yield WatchEvent("BOOKMARK", str(upto), {"metadata": {"resourceVersion": str(upto)}})
+        return (event for _, changed, event in self._log[start:] if changed == resource)
 
     def compact(self) -> None:
         """Deletes the history: every watch from an older version gets 410 Gone, as after an etcd compaction."""
@@ -287,7 +294,7 @@ class ApiServer:
             updated: Object = {**current, "metadata": dict(was), "status": copied(status) if copy else status}
         else:
             status = current.get("status")
-            updated = copied(manifest) if copy else manifest
+            updated = copied(manifest) if copy else {**manifest, "metadata": dict(metadata)}
             updated["metadata"].update({field: was[field] for field in _SERVER_FIELDS if field in was})
             if resource.status:
                 updated.pop("status", None)

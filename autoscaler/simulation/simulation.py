@@ -27,6 +27,7 @@ from autoscaler.simulation.scenario import Scenario, moment_of
 from autoscaler.simulation.scheduler import Scheduler
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.drivers.terms import DeviceClassFacts
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.cloud import SimulatedCloud
@@ -66,7 +67,7 @@ class Simulation:
         self._settings = settings
         self._arrivals: list[tuple[datetime, Resource, Object]] = []
         self._wake_at: datetime | None = None
-        self._at_rest = -1  # the resourceVersion at which controllers and scheduler had nothing left to do
+        self._at_rest = -1  # the newest change at which controllers and scheduler had nothing left to do
         store = Store(self.api, profile, own=False)
         self._controllers = Controllers(self.api)
         self._scheduler = Scheduler(self.api, store, choose)
@@ -126,13 +127,14 @@ class Simulation:
         raise InternalError(f"the simulated cluster does not settle at {self.clock.now():%H:%M:%S}")
 
     def _react(self) -> bool:
-        """Runs the components that depend on objects alone, unless no object has changed since they last found nothing
-        to do."""
-        if self.api.version == self._at_rest:
+        """Runs the components that depend on objects alone, unless no object that they know has changed since they last
+        found nothing to do. They do not know Foreslice's."""
+        changed = self.api.changed_at(but=labels.GROUP)
+        if changed == self._at_rest:
             return False
         if self._controllers.step() | self._scheduler.step():
             return True
-        self._at_rest = self.api.version
+        self._at_rest = changed
         return False
 
     def settle(self, observe: Callable[[Tick], None] = lambda tick: None) -> None:
