@@ -50,6 +50,7 @@ PROVISIONING_REQUESTS = Resource(
     "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", namespaced=True
 )
 CAPACITY_BUFFERS = Resource("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers", "CapacityBuffer", namespaced=True)
+COMPUTE_CLASSES = Resource("cloud.google.com", "v1", "computeclasses", "ComputeClass")  # of GKE
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)

@@ -12,7 +12,7 @@ from autoscaler.kube.device_class import parse_device_class, parse_device_taint_
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata, unless_exemplar
 from autoscaler.kube.node import parse_node
-from autoscaler.kube.other_autoscalers import parse_quota
+from autoscaler.kube.other_autoscalers import parse_compute_class, parse_quota
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
@@ -167,6 +167,9 @@ KINDS: Final = (
     ),
     _optional(_REQUESTED, _REQUESTS, "ProvisioningRequest", "provisioning_requests", parse_provisioning_request),
     _optional(_REQUESTED, "capacitybuffers", "CapacityBuffer", "capacity_buffers", parse_capacity_buffer),
+    _optional_bare(
+        "cloud.google.com", "computeclasses", "ComputeClass", "compute_classes", parse_compute_class, Form.BY_NAME
+    ),
     POOLS,
     SnapshotKind(_OURS, "capacityblocks", "CapacityBlock", "blocks", _capacity_block),
     _bare(_OURS, "provisionednodes", "ProvisionedNode", "provisioned", _provisioned_node),

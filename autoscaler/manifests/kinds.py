@@ -172,7 +172,7 @@ KINDS = (
     ),
     _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
     Kind("karpenter.sh", "NodePool", ("v1", "v1beta1"), readers.read_node_pool, namespaced=False),
-    Kind("cloud.google.com", "ComputeClass", ("v1",), readers.read_compute_class, namespaced=False),
+    _of_snapshot("cloud.google.com", "ComputeClass", ("v1",), namespaced=False),
     _of_snapshot(_OURS, "CapacityBlock", ("v1alpha1",), namespaced=False),
     _of_snapshot(_OURS, "ProvisionedNode", ("v1alpha1",), namespaced=False),
     Kind(_OURS, "InstanceTypeOverlay", ("v1alpha1",), readers.read_overlay, namespaced=False),

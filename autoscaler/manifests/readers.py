@@ -6,7 +6,6 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.karpenter import parse_node_pool
 from autoscaler.kube.kinds import SnapshotKind
 from autoscaler.kube.metadata import header, parse_metadata
-from autoscaler.kube.other_autoscalers import parse_compute_class
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
@@ -229,12 +228,6 @@ def read_node_pool(manifests: ManifestSet, document: Document, problems: Problem
         problems.warn((), "ignored: it belongs to Karpenter, and a plan with CapacityPools launches for these alone")
     elif (found := parse_node_pool(document.value, problems, origin=document.origin)) is not None:
         manifests.node_pools[found.name] = found
-
-
-def read_compute_class(manifests: ManifestSet, document: Document, problems: Problems) -> None:
-    """ComputeClass of GKE: the machines that a pool for its pods has."""
-    found = parse_compute_class(document.value, problems)
-    manifests.compute_classes[found.name] = found
 
 
 def read_overlay(manifests: ManifestSet, document: Document, problems: Problems) -> None:

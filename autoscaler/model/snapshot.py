@@ -128,7 +128,7 @@ class Snapshot:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
-    compute_classes: FrozenMap[str, ComputeClass] = field(default_factory=FrozenMap)  # of GKE, of manifests
+    compute_classes: FrozenMap[str, ComputeClass] = field(default_factory=FrozenMap)  # of GKE
     claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name
     pod_templates: FrozenMap[str, PodTemplate] = field(default_factory=FrozenMap)  # by namespace/name
     scalables: tuple[Scalable, ...] = ()  # workloads that a CapacityBuffer may refer to

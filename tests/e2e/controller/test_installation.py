@@ -66,6 +66,7 @@ RARE = {
     Right("scheduling.x-k8s.io", "podgroups", "watch"),
     Right("autoscaling.x-k8s.io", "provisioningrequests", "watch"),
     Right("autoscaling.x-k8s.io", "capacitybuffers", "watch"),
+    Right("cloud.google.com", "computeclasses", "watch"),
     Right("autoscaling.x-k8s.io", "provisioningrequests/status", "patch"),
     Right("autoscaling.x-k8s.io", "capacitybuffers/status", "patch"),
 }

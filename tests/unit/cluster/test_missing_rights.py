@@ -44,6 +44,7 @@ DISPENSABLE = {
     "CSIDriver": "csidrivers",
     "CSIStorageCapacity": "csistoragecapacities",
     "VolumeAttachment": "volumeattachments",
+    "ComputeClass": "computeclasses",
 }
 NEEDED = ("pods", "nodes", "resourceclaims", "resourceslices", "deviceclasses", "daemonsets", "capacitypools")
 

@@ -9,6 +9,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
+    COMPUTE_CLASSES,
     CSI_DRIVERS,
     CSI_NODES,
     LAUNCH_BATCHES,
@@ -66,6 +67,14 @@ def test_gangs_of_kubernetes_and_of_coscheduling_are_seen(api: ApiServer, store:
         "default/v1alpha1": 2,
         "default/v1alpha2": 4,
     }
+
+
+def test_the_machines_of_compute_classes_are_seen(api: ApiServer, store: Store) -> None:
+    spec = {"priorities": [{"machineType": "g2-standard-4"}, {"gpu": {"type": "nvidia-l4", "count": 1}}]}
+    api.create(COMPUTE_CLASSES, {"metadata": {"name": "l4"}, "spec": spec})
+    store.refresh()
+    (found,) = store.snapshot().compute_classes.values()
+    assert [(one.machine_type, one.gpu) for one in found.rules] == [("g2-standard-4", ""), ("", "nvidia-l4")]
 
 
 def test_forgotten_history_is_listed_again(api: ApiServer, store: Store) -> None:
