@@ -224,7 +224,8 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources} and for no {alone}: a plan buys no machine with accelerators for a network card alone, "
         "whatever the scope of a pool (--strict counts it as not placed)",
         "asks for {resources}, which {by} hand out and no DeviceClass serves, and has no resource claim: set "
-        "spec.scope.pods: All in a CapacityPool whose nodes run them, or use a claim",
+        "spec.scope.pods to All, or to Selected with a podSelector, in a CapacityPool whose nodes run them, or use a "
+        "claim",
         "asks for {resources}, by which {shares} hands out parts of a GPU, and no node of a plan runs it "
         "(--strict counts it as not placed)",
         f"asks for {{resources}} ({{card}}), {_OWN_DEVICE}; {_OF_EXISTING}",

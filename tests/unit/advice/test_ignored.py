@@ -59,7 +59,7 @@ def test_devices_that_no_machine_has_are_served_by_no_scope() -> None:
     assert "asks for amd.com/gpu, which no machine of aws in the catalog hands out: neither spec.scope.pods" in texts[0]
     assert "(by " not in texts[0]
     assert "nvidia.com/gpu, which device plugins hand out" in texts[1]
-    assert "set spec.scope.pods: All" in texts[1]
+    assert "set spec.scope.pods to All" in texts[1]
     served_too = as_if_served(found, state, CATALOG, Policy(), NOW)
     assert "default/p" not in {entry.pod for entry in (served_too.staying if served_too else ())}
     first = summary_of(found)[0]

@@ -78,7 +78,7 @@ def test_pods_with_placeholders_learn_that_they_need_a_pool_of_another_scope(tmp
     error = str(planned(tmp_path, text).exception)
     assert "it looks like a placeholder" in error
     assert "Pod default/p: asks for google.com/tpu, which device plugins hand out" in error
-    assert "set spec.scope.pods: All in a CapacityPool" in error
+    assert "set spec.scope.pods to All, or to Selected" in error
 
 
 RUNTIME = """apiVersion: ome.io/v1beta1

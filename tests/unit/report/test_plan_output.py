@@ -99,8 +99,8 @@ def test_what_device_plugins_hand_out_needs_a_pool_for_all_pods() -> None:
     told = [line.text for line in summary_of(plan(snapshot([wanted])))[1:]]
     assert told == [
         "1 pod ignored: default/gpu (asks for nvidia.com/gpu, which device plugins hand out and no DeviceClass "
-        "serves, and has no resource claim: set spec.scope.pods: All in a CapacityPool whose nodes run them, or use a "
-        "claim)"
+        "serves, and has no resource claim: set spec.scope.pods to All, or to Selected with a podSelector, in a "
+        "CapacityPool whose nodes run them, or use a claim)"
     ]
 
 
