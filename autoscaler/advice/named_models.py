@@ -31,6 +31,7 @@ from autoscaler.lint.pods.cloud_terms import OF_EVERY_NODE, cloud_named, cloud_o
 from autoscaler.lint.pods.compute_classes import machines_of_class
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
 from autoscaler.lint.pods.mig_parts import product_of_parts
+from autoscaler.lint.pods.unserved import machines_having
 from autoscaler.model.capacity import NO_TEMPLATE, CapacityPool
 from autoscaler.model.other_autoscalers import ComputeClass
 from autoscaler.model.pod import Pod
@@ -119,6 +120,15 @@ def families_meant(labels_of: Mapping[str, str], catalog: Catalog) -> tuple[str,
     return tuple(family for family in families if _GENERATION.split(family)[0] in words)
 
 
+def _families_meant(labels_of: Mapping[str, str], asked: Situation) -> tuple[str, ...]:
+    """The same, of machines that have a device that the pod requests: "inf" may be short for inference as well."""
+    families = families_meant(labels_of, asked.catalog)
+    devices = [name for each in asked.pod.containers for name in each.requests if _device(name)]
+    having = {type_name for name in devices for type_name in machines_having(name, asked.catalog)}
+    there = _families(asked.catalog.types[name] for name in having)
+    return tuple(family for family in families if family in there) if devices else families
+
+
 def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situation) -> Iterator[Requirement]:
     """The machine that the values of labels describe; the author of the labels has such machines. The instance type, or
     those on which the pod's images work, else the accelerator and how many, else the family; and the cloud whose key it
@@ -132,7 +142,7 @@ def machine_meant(labels_of: Mapping[str, str], pool: CapacityPool, asked: Situa
         found = {labels.INSTANCE_TYPE: needed}
     else:
         cards = _cards_meant(labels_of, asked.catalog)
-        families = families_meant(labels_of, asked.catalog)
+        families = _families_meant(labels_of, asked)
         clouds = tuple(clouds_of_labels(labels_of))
         found = {labels.KARPENTER_FAMILY: families} if families and not cards else {labels.ACCELERATOR: cards}
         if not (cards or families):
@@ -159,7 +169,7 @@ def is_read(key: str, value: str, asked: Situation) -> bool:
             and (
                 _series(named, asked)
                 or _cards_meant(named, asked.catalog)
-                or families_meant(named, asked.catalog)
+                or _families_meant(named, asked)
                 or _family(named, asked)
             )
         )

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.named_models import machine_meant
 from autoscaler.advice.pod_changes import node_selectors
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice
@@ -182,3 +183,18 @@ def test_a_driver_of_ones_own_is_listed_beside_those_that_the_pool_would_have(
     assert "create a CapacityPool with spec.limits.nodes 1 or more" in line
     assert "spec.drivers.profiles [nvidia, cache] → 1 × " in line
     assert ("example.com/team=a in spec.labels" in line) is bool(label)
+
+
+@pytest.mark.parametrize(
+    ("resource", "read"), [("nvidia.com/gpu", False), ("aws.amazon.com/neuron", True)], ids=["inference", "Inferentia"]
+)
+def test_an_abbreviation_is_a_family_of_machines_only_with_the_devices_that_the_pod_requests(
+    resource: str, read: bool
+) -> None:
+    asking = (Container("main", FrozenMap({resource: Quantity.of(1)})),)
+    one = replace(pod("p", node_selector=FrozenMap({"karpenter.sh/nodepool": "inf"})), containers=asking)
+    given, catalog, policy = snapshot([one]), shipped("g4dn.xlarge", "inf2.xlarge"), Policy(considered=1000)
+    asked = Situation.of(one, given, catalog, plan_for(given, catalog, policy, NOW), policy.where)
+    assert asked is not None
+    found = machine_meant({"karpenter.sh/nodepool": "inf"}, asked.pools[0], asked)
+    assert [one.values for one in found if "family" in one.key] == [("inf2",)] * read
