@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
-from autoscaler.advice.model_memory import TooOld, TooSmall, selecting, unfit
+from autoscaler.advice.model_memory import TooSmall, selecting
+from autoscaler.advice.models.context import Unfit, unfit_models
 from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.pool_opening import in_one_layout, pools_of_block, with_nvlink
 from autoscaler.advice.situation import Situation
@@ -66,7 +68,7 @@ class Result:
     needs: tuple[tuple[str, NeedsMore], ...] = ()
     queue: str = ""
     requested: bool = False
-    models: tuple[TooSmall | TooOld, ...] = ()
+    models: tuple[Unfit, ...] = ()
     rdma: tuple[str, ...] = ()
     cloud: str = ""
     drivers: tuple[str, ...] = ()
@@ -265,9 +267,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     sliced = {node.name: found for node in plan.launches for found in node.reasons if found.code is Code.WHOLE_SLICE}
     # A host that nothing goes to is paid for as well.
     launches = [node for node in plan.launches if node.name in names or (node.name in sliced and not node.pods)]
-    counts: dict[OfferingRef, int] = {}
-    for node in launches:
-        counts[node.offering] = counts.get(node.offering, 0) + 1
+    counts = Counter(node.offering for node in launches)
     prices = [node.usd_per_hour for node in launches]
     total = None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
     there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
@@ -277,7 +277,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     needs = tuple(unprepared(launches, asked.snapshot.pools, asked.catalog).items())
     queue = asked.pod.annotations.get(labels.KUEUE_QUEUE, "")
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
-    models = tuple(unfit(plan, asked.keys, asked.snapshot, asked.catalog))
+    models = tuple(unfit_models(plan, asked.keys, asked.snapshot, asked.catalog))
     types = dict.fromkeys(ref.instance_type for ref in counts)
     rdma = tuple(rdma_of(asked.catalog.types[name]) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")

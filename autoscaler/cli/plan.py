@@ -14,7 +14,8 @@ import click
 from autoscaler.advice.amounts import Cheaper, cheaper_with_larger_disks
 from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_if_asked_for, cheaper_if_measured
 from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
-from autoscaler.advice.model_memory import TooOld, TooSmall, placed_models, too_old, too_small
+from autoscaler.advice.model_memory import TooSmall, placed_models, too_old, too_small
+from autoscaler.advice.models.context import Unfit, too_long
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.created_files import write_objects, write_objects_option
@@ -255,9 +256,10 @@ def _decide(
     decided = refusing_nodes(on_existing_nodes(decided, snapshot, catalog), snapshot, catalog)
     found_advice = _advice(decided, loaded, snapshot, catalog, (used, policy), now)
     models = tuple(placed_models(decided, snapshot, catalog))
-    small, old = too_small(models, snapshot, catalog, used, now), too_old(models, catalog)
+    small = too_small(models, snapshot, catalog, used, now)
+    stops = [found for found in (too_old(models, catalog), too_long(models)) if found]
     aside = unconsidered(snapshot, decided, catalog)
-    useless = (*not_working(snapshot, decided, catalog), *map(_models, small), *([_models(old)] if old else []))
+    useless = (*not_working(snapshot, decided, catalog), *map(_models, (*small, *stops)))
     decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *aside, *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
     if ties is not None:
@@ -325,9 +327,9 @@ def _memory(found: IfMeasured | None) -> Iterator[Diagnostic]:
         )
 
 
-def _models(found: TooSmall | TooOld) -> Reason:
-    """That models do not fit into the GPUs that their pods get, or hardly, or stop on GPUs of before Ampere; and which
-    ones run them."""
+def _models(found: Unfit) -> Reason:
+    """That models do not fit into the GPUs that their pods get, or hardly, or stop on GPUs of before Ampere, or for
+    their context; and which ones run them."""
     problem, step = model_text(found)
     subject = Subject("Pod", found.pod, others=found.pods - 1)
     useless = {"not_working": found.pods} if isinstance(found, TooSmall) and found.surely else {}

@@ -73,6 +73,22 @@ _PUBLISHED: Final = tuple(
         (r"llama-4-maverick-17b-128e(?:-instruct)?", 400, 16),
     )
 )
+# Models with a long context, by their layers and the bytes that each of these keeps of a token: 8 heads of 128 values
+# (64 in 3.2-1B) of 16 bits for keys, and as many for values. Sources, read 2026-11: Llama 3.1:
+# configs/recipes/llama3_1/README.md of oumi-ai/oumi; 3.2-1B: hf_llama/llama_config.py of
+# kevinstephano/thunder_model_blocks, a copy of its config.json. 3.3 is as 3.1, and DeepSeek trained its models of these
+# sizes from both (README.md of deepseek-ai/DeepSeek-R1).
+_CONTEXTS: Final = tuple(
+    (re.compile(rf"(?i)(?:{name})(?![\w.])"), layers * kept)
+    for name, layers, kept in (
+        (r"llama-3[.-]1-8b|r1-distill-llama-8b", 32, 2 * 8 * 128 * 2),
+        (r"llama-3[.-][13]-70b|r1-distill-llama-70b", 80, 2 * 8 * 128 * 2),
+        (r"llama-3[.-]2-1b", 16, 2 * 8 * 64 * 2),
+    )
+)
+CONTEXT_TOKENS: Final = 131_072  # of the context of all of them
+_SHORTER: Final = re.compile(r"(?i)max[-_]model[-_]len")
+_CACHE_OF_8_BITS: Final = re.compile(r"(?i)kv[-_]cache[-_]dtype\W{1,4}(?:fp8|int8)")
 # The value is a format of tool calls or of reasoning, which has the name of a model.
 _PARSER: Final = re.compile(r"(?i)-parser[ =]\S+")
 # Not all of the weights are on GPUs: options of vLLM and of Transformers.
@@ -142,6 +158,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         vllm_bfloat16=model.bfloat16,
         quantization=model.quantization,
         model_latent=model.latent,
+        model_context=model.context,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
         ),
@@ -169,6 +186,7 @@ class NamedModel(NamedTuple):
     bfloat16: bool = False
     quantization: str = ""
     latent: bool = False
+    context: int = 0
 
 
 def _model(fields: Fields) -> NamedModel:
@@ -208,8 +226,18 @@ def named_model(text: str) -> NamedModel:
         beside=bool(_BESIDE.search(text)),
         serves=serves and not _OWN_SHARE.search(text),
         latent=largest in published and bits == _LATENT,
+        context=_context(text) if serves and _VLLM.search(text) else 0,
         bfloat16=found.bfloat16 or (bfloat16 and bits == _WHOLE),
     )
+
+
+def _context(text: str) -> int:
+    """The bytes of vLLM's KV cache for the longest request that the model takes; 0 where that is not known, or an
+    option limits it."""
+    if _SHORTER.search(text):
+        return 0
+    largest = max((size for name, size in _CONTEXTS if name.search(text)), default=0)
+    return CONTEXT_TOKENS * largest // (2 if _CACHE_OF_8_BITS.search(text) else 1)
 
 
 def _bits(words: Sequence[str], text: str) -> int:

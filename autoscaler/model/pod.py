@@ -39,7 +39,8 @@ class Container:
     `limits` only decide if devices that take of the node's own amounts may be added (KEP-5517). `model_billions` are
     the parameters of a model that it serves or trains in `model_bits`, as far as is visible. Its name is not kept:
     similar text in arguments and variables may be a secret. `model_spread`: it may have only a part of it, and other
-    pods of its group the rest. `model_latent`: it is one like DeepSeek-V3, published in blocks of FP8. `model_beside`:
+    pods of its group the rest. `model_latent`: it is one like DeepSeek-V3, published in blocks of FP8. `model_context`:
+    the bytes of the KV cache for its longest request, which vLLM needs to start. `model_beside`:
     it asks a server in its pod for it. `quantized`: its text speaks of weights with fewer bits and not of how many.
     `serves_model`: a model server loads it, with no more of the GPU's memory than by default.
     `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and the version may be too old to replace
@@ -62,6 +63,7 @@ class Container:
     vllm_bfloat16: bool = False
     quantization: str = ""
     model_latent: bool = False
+    model_context: int = 0
     never_pulls: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
     limits: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)

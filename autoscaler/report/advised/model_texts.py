@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from autoscaler.advice.model_memory import TooOld, TooSmall
+from autoscaler.advice.models.context import TooLong, Unfit
 from autoscaler.report.words import few, money
 from instance_catalog.kubernetes.labels import ACCELERATOR
 
 
-def model_text(found: TooSmall | TooOld) -> tuple[str, str]:
+def model_text(found: Unfit) -> tuple[str, str]:
     """What is wrong with the GPUs that the pods of a model get, and the next step."""
+    if isinstance(found, TooLong):
+        return _long(found)
     return _small(found) if isinstance(found, TooSmall) else _old(found)
 
 
@@ -55,3 +58,15 @@ def _old(found: TooOld) -> tuple[str, str]:
         problem = f"{card}: vLLM needs 7.0 or more"
     example = f", such as {' or '.join(found.instead)}" if found.instead else " (`foreslice catalog list -o wide`)"
     return f"serves its model with vLLM and {problem}", f"{step}{example}"
+
+
+def _long(found: TooLong) -> tuple[str, str]:
+    """That vLLM stops for the context of its model, and what helps."""
+    verb = "leaves" if found.gpus.startswith("1 ") else "leave"
+    problem = (
+        f"serves its model with vLLM, and nothing visible limits the context: for the {found.tokens:,} tokens of the "
+        f"model the KV cache needs {found.context:.0f}Gi, its {found.gpus} {verb} about {found.left:.0f}Gi beside the "
+        "weights, and vLLM stops at the start"
+    )
+    step = f"write --max-model-len, less than {found.room}, or select GPUs with more memory by {ACCELERATOR}"
+    return problem, step

@@ -227,6 +227,16 @@ def test_what_a_quantised_model_needs_of_its_gpu(tmp_path: Path, version: str, m
     assert told in said
 
 
+def test_vllm_without_room_for_the_context_of_its_model(tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    model = POD.replace("name: c,", "name: c, image: vllm, args: [serve, org/Llama-3.1-8B],")
+    file.write_text(model + "  nodeSelector: {foreslice.dev/accelerator: nvidia-l4}\n")
+    said = " ".join(run("-f", str(file)).stdout.split())
+    assert (
+        "the KV cache needs 16Gi, its 1 × L4 leaves about 5Gi beside the weights, and vLLM stops at the start" in said
+    )
+
+
 def test_gpus_that_hold_a_model_are_told_cheapest_first(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     model = POD.replace("name: c,", "name: c, image: i, args: [--model, org/llama-8b],")

@@ -179,6 +179,28 @@ def test_the_method_of_quantisation_that_an_option_names(
     assert (found.model_billions is None) is any(word.startswith(("--q", "-q")) for word in args)
 
 
+@pytest.mark.parametrize(
+    ("command", "gibibytes"),
+    [
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct", 16),
+        ("vllm serve meta-llama/Meta-Llama-3.1-8B", 16),
+        ("vllm serve RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", 40),
+        ("vllm serve deepseek-ai/DeepSeek-R1-Distill-Llama-70B", 40),
+        ("vllm serve meta-llama/Llama-3.2-1B-Instruct", 4),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --kv-cache-dtype=fp8", 8),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len=8192", 0),
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max_model_len 8192", 0),
+        ("vllm serve meta-llama/Meta-Llama-3-8B-Instruct", 0),
+        ("python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct", 0),
+        ("python train.py --engine=vllm --model meta-llama/Llama-3.1-8B-Instruct", 0),
+        ("vllm serve Qwen/Qwen3-8B", 0),
+    ],
+)
+def test_the_kv_cache_for_the_context_that_vllm_takes_from_a_model(command: str, gibibytes: int) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": [command]}), init=False, host_network=False)
+    assert found.model_context == gibibytes * 2**30
+
+
 @pytest.mark.parametrize("field", ["args", "command", "env"])
 def test_nothing_of_arguments_and_variables_is_kept(field: str) -> None:
     """Words that look like the name of a model may be a secret: it would stand in the advice of `plan` and `lint`."""

@@ -1,0 +1,1 @@
+"""Models and the GPUs on which their servers start."""
