@@ -55,6 +55,8 @@ _BITS: Final = (
     (re.compile(r"(?i)awq|fp4|int4|w4a(?:8|16)|4-?bit"), 4),
     (re.compile(r"(?i)fp8|int8|w8a(?:8|16)|8-?bit"), 8),
 )
+# A model in FP8 whose name may say no size; options begin with a dash.
+_NAMED_FP8: Final = re.compile(r"(?i)(?<![\w.-])[a-z][\w.]*(?:-[\w.]+)*-fp8(?![a-z0-9])")
 _KV_CACHE: Final = re.compile(r"(?i)kv[-_]cache[-_]dtype\W{1,4}\S+")  # nothing about weights
 # Published with weights of 4 bits, which no server makes smaller: in MXFP4 (model card of openai/gpt-oss-20b, 2026-11).
 _FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
@@ -126,8 +128,9 @@ _NO_BFLOAT16: Final = re.compile(
 _QUANTIZATION: Final = re.compile(r"(?i)(?:--quantization|(?<!\S)-q)[ =]([a-z][\w-]*)")
 # Images of vLLM whose fp8 runs on GPUs of 7.5 with the weights alone in 8 bits (page "FP8 W8A8" of its documentation
 # for 0.32; for 0.15.1 the table on "Quantization" has fp8 on Ampere and later only; both read 2026-11).
+# Red Hat's images (vllm-cuda-rhel9) count by versions of their own.
 _FP8_ON_TURING: Final = re.compile(
-    r"(?i)vllm[\w/.-]{0,60}:v?(?:0\.(?:3[2-9]|[4-9]\d)|[1-9]\d?\.|latest|nightly)|vllm-openai(?:\s|$)"
+    r"(?i)vllm(?![\w.-]*-rhel)[\w/.-]{0,60}:v?(?:0\.(?:3[2-9]|[4-9]\d)|[1-9]\d?\.|latest|nightly)|vllm-openai(?:\s|$)"
 )
 # Asked for by an option, no version replaces it: the fallback is that of `auto` (the same pull request).
 _BFLOAT16: Final = re.compile(r"(?i)--dtype[ =]bfloat16\b")
@@ -271,9 +274,10 @@ def _published(text: str, *, serves: bool) -> tuple[list[tuple[float, int]], str
 
 
 def _method(text: str) -> str:
-    """The method that the option for vLLM names; "" for fp8 where the version needs no newer GPU for it than others."""
+    """The method that the option for vLLM names, or fp8 by the name of the model; "" for fp8 where the version needs no
+    newer GPU for it than others."""
     found = _QUANTIZATION.search(text)
-    method = found[1].lower() if found else ""
+    method = found[1].lower() if found else "fp8" if _NAMED_FP8.search(_KV_CACHE.sub(" ", text)) else ""
     return "" if method == "fp8" and _FP8_ON_TURING.search(text) else method
 
 

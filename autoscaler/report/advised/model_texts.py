@@ -46,7 +46,7 @@ def _old(found: TooOld) -> tuple[str, str]:
     card = f"gets {found.gpu}, whose compute capability is {found.capability}"
     step = f"select a GPU of Ampere or later by {ACCELERATOR}"
     if found.method and found.runs:
-        problem = f"{card}: --quantization {found.method} needs {found.wants} or more, up to version 0.15 at least"
+        problem = f"{card}: quantisation by {found.method} needs {found.wants} or more, up to version 0.15 at least"
         step = f"select a GPU that has it by {ACCELERATOR}"
     elif found.runs:
         problem = (

@@ -209,9 +209,9 @@ def test_a_change_marks_guessed_prices_and_gpus_that_nobody_names(tmp_path: Path
         (
             "v0.10.1",
             "fp8",
-            "--quantization fp8 needs 8.0 or more, up to version 0.15 at least to do: select a GPU that has it",
+            "quantisation by fp8 needs 8.0 or more, up to version 0.15 at least to do: select a GPU that has it",
         ),
-        ("v0.10.1", "awq_marlin", "--quantization awq_marlin needs 8.0 or more"),
+        ("v0.10.1", "awq_marlin", "quantisation by awq_marlin needs 8.0 or more"),
         ("v0.10.1", "awq", ""),
         ("v0.8.2", "gptq", "it stops there if the model is published in bfloat16"),
         ("latest", "fp8", ""),

@@ -43,6 +43,22 @@ def test_a_model_that_is_published_with_four_bits(model: str, billions: float | 
 
 
 @pytest.mark.parametrize(
+    ("image", "args", "method"),
+    [
+        ("rhaiis/vllm-cuda-rhel9:3.3.0", ("--model=/m/granite-tiny-fp8-dynamic",), "fp8"),
+        ("vllm/vllm-openai:v0.10.1", ("--model=org/m-8B-FP8",), "fp8"),
+        ("vllm/vllm-openai:latest", ("--model=org/m-8B-FP8",), ""),
+        ("vllm/vllm-openai:v0.10.1", ("--model=org/m-8B", "--kv-cache-dtype=fp8"), ""),
+        ("vllm/vllm-openai:v0.10.1", ("--model=org/m-8B", "--disable-some-fp8"), ""),
+    ],
+)
+def test_the_method_that_the_name_of_a_model_says(image: str, args: tuple[str, ...], method: str) -> None:
+    given = {"name": "c", "image": image, "args": [*args]}
+    found, _ = parse_container(Fields(given), init=False, host_network=False)
+    assert found.quantization == method
+
+
+@pytest.mark.parametrize(
     ("command", "expected"),
     [
         ("--model org/Llama-3.3-70B-Instruct-FP8-dynamic", (70, 8)),
