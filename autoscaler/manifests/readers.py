@@ -30,6 +30,7 @@ from autoscaler.kube.workloads.requested_capacity import (
     parse_pod_template_object,
     parse_provisioning_request,
 )
+from autoscaler.kube.workloads.serving.hardware_profile import tell_of_profile
 from autoscaler.kube.workloads.stamping import Expansion, TooManyEmptyPartsError, limited
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
@@ -61,6 +62,7 @@ def workload(expand: Expand) -> Reader:
             return
         _, kind = header(document.value)
         default = "" if kind in _SPREAD else DEFAULT_QUEUE
+        tell_of_profile(document.value, found.pods, problems)
         manifests.add(replace(found, pods=_admitted(manifests, document, found.pods, problems, default)))
         if kind in _SPREAD:
             _select(manifests, document, kind)

@@ -47,14 +47,6 @@ MISTAKES = {
         changed(POD, "kind: Pod", "kind: Pood"),
         "-:3: Pood main: kind: unknown kind 'Pood'\n  did you mean 'Pod'?",
     ),
-    "a misspelled kind of a program": (
-        "apiVersion: kubeflow.org/v1\nkind: PytorchJobs\nmetadata: {name: t}",
-        "unknown kind 'PytorchJobs'\n  did you mean 'PyTorchJob'?",
-    ),
-    "a kind that others of its group resemble": (
-        "apiVersion: kubeflow.org/v1\nkind: FooJob\nmetadata: {name: t}",
-        "unsupported kind FooJob of kubeflow.org/v1: Foreslice cannot tell whether it creates pods",
-    ),
     "a template that a Ray worker names wrongly": (
         "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: r}\nspec:\n"
         f"  headGroupSpec: {{template: {ASKING}}}\n  workerGroupSpecs:\n  - groupName: w\n    template: {ASKING}",

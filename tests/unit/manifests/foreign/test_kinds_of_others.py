@@ -108,3 +108,14 @@ def test_what_a_kind_of_unknown_rules_asks_for_is_named() -> None:
         "nvidia.com/gpu: 3 (spec.roles[1].resources) and 1 more"
     )
     assert "or, before it runs, a Deployment whose pods ask for the same" in found.next_step
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("PytorchJobs", "unknown kind 'PytorchJobs'\n  did you mean 'PyTorchJob'?"),
+        ("FooJob", "unsupported kind FooJob of kubeflow.org/v1: Foreslice cannot tell whether it creates pods"),
+    ],
+)
+def test_kinds_of_one_program_resemble_each_other(kind: str, told: str) -> None:
+    assert told in problems(read(f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: t}}"))
