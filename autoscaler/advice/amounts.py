@@ -201,16 +201,28 @@ def is_small_cut(change: Change) -> bool:
     return change.kind is ChangeKind.LOWER_REQUEST and change.detail.get("small") is True
 
 
-def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]], machine: InstanceType) -> Change | None:
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Smaller amounts by container and resource, and the same in words."""
+
+    amounts: Mapping[str, Mapping[str, Quantity]]
+    texts: tuple[str, ...]
+
+    def edit(self, pod: Pod) -> Pod:
+        """The pod, or one like it, with these requests."""
+        return replace(pod, containers=tuple(_asking(c, self.amounts.get(c.name, {})) for c in pod.containers))
+
+
+def lowered(pod: Pod, short: Mapping[str, tuple[int, int]]) -> Lowered | None:
     """For each resource, the container that asks for most asks for so much less that the pod asks for what is free.
 
     None where that would leave nothing, or where the containers do not decide what the pod requests.
     """
-    lowered: dict[str, dict[str, Quantity]] = {}
+    amounts: dict[str, dict[str, Quantity]] = {}
     texts: list[str] = []
     for resource, (free, wanted) in short.items():
-        asking = [c for c in asked.pod.containers if resource in c.requests]
-        if not asking or asked.pod.pod_requests is not None:
+        asking = [c for c in pod.containers if resource in c.requests]
+        if not asking or pod.pod_requests is not None:
             return None
         largest = max(asking, key=lambda c: c.requests[resource].value)
         before = _units(resource, largest.requests[resource])
@@ -218,17 +230,21 @@ def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]], machi
         if not 0 < after < before:
             return None
         amount = _quantity(resource, after)
-        lowered.setdefault(largest.name, {})[resource] = amount
+        amounts.setdefault(largest.name, {})[resource] = amount
         texts.append(f"{resource} {largest.requests[resource]} → {amount} (container {largest.name})")
+    return Lowered(amounts, tuple(texts))
 
-    def edit(pod: Pod) -> Pod:
-        return replace(pod, containers=tuple(_asking(c, lowered.get(c.name, {})) for c in pod.containers))
 
-    facts: dict[str, Fact] = {"requests": tuple(texts), "small": depth_of_cut(short)[0] <= _SMALL_CUT}
+def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]], machine: InstanceType) -> Change | None:
+    """The pods with what the machine has free; None as of `lowered`."""
+    found = lowered(asked.pod, short)
+    if found is None:
+        return None
+    facts: dict[str, Fact] = {"requests": found.texts, "small": depth_of_cut(short)[0] <= _SMALL_CUT}
     estimated = sorted(short.keys() & _ESTIMATED - machine.allocatable.keys())
     if facts["small"] and estimated:
         facts |= {"instance_type": machine.name, "estimated": estimated[0]}
-    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, edit), **facts)
+    return Change.of(ChangeKind.LOWER_REQUEST, asked.subject, on_pods(asked.keys, found.edit), **facts)
 
 
 def _asking(container: Container, amounts: Mapping[str, Quantity]) -> Container:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
+from autoscaler.advice.cheaper_types import Smaller, never_on_demand, oversized
 from autoscaler.advice.model_memory import TooSmall, selecting
 from autoscaler.advice.models.context import Unfit, unfit_models
 from autoscaler.advice.named_models import of_other_memory
@@ -58,6 +59,7 @@ class Result:
     the nodes and the pods with claims do not tolerate. `useless`: why pods do not work there, with the next step.
     `any_gpu`: that pods name no GPU and get the cheapest. `guessed`: instance types whose price is a guess.
     `architecture`: that an image may lack that of the machine. `paths`: that directories of new nodes are empty.
+    `oversized`: a machine with fewer of the accelerators on which the pods would fit with smaller requests.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -79,6 +81,7 @@ class Result:
     architecture: str = ""
     paths: str = ""
     cards_unasked: bool = False
+    oversized: Smaller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,8 @@ class Replanner:
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)
         other = unaware(pods, plan)
         architecture, paths = other.text if other is not None else "", empty_paths(pods, plan)
+        large = oversized(plan, pods, self.asked.catalog)
+        found = replace(found, oversized=large[min(large)] if large else None)
         found = replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
         return replace(found, architecture=architecture, paths=paths, cards_unasked=any(cards_unasked(pods, plan)))
 
@@ -210,6 +215,10 @@ def refined(advice: Advice, trials: Replanner, budget: Budget) -> Advice:
     best = _in_one_layout(best, trials, budget)
     small = _surely_small(best.result)
     best = best if small is None else _holding(best, small, trials, budget) or best
+    if (large := best.result.oversized) is not None:
+        after = trials.tried(Change.together(best.change, large.change(trials.asked))) if budget.take() else None
+        fits = after is not None and large.machine.name in {ref.instance_type for ref, _ in after.launches}
+        best = best if fits else replace(best, result=replace(best.result, oversized=None))
     return _with_pool_of_block(best, trials)
 
 
@@ -273,7 +282,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
     hosts = max((int(str(found.detail["hosts"])) for name, found in sliced.items() if name in names), default=1)
     used = sum(len(allocation.devices) for p in placements for allocation in p.allocations.values())
-    smaller = tuple(_never_on_demand(launches[0], used, asked.catalog)) if len(launches) == 1 and used else ()
+    smaller = tuple(never_on_demand(launches[0], used, asked.catalog)) if len(launches) == 1 and used else ()
     needs = tuple(unprepared(launches, asked.snapshot.pools, asked.catalog).items())
     queue = asked.pod.annotations.get(labels.KUEUE_QUEUE, "")
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
@@ -298,17 +307,6 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
         guessed=guessed,
         drivers=min(assumed) if len(assumed) == 1 else (),
     )
-
-
-def _never_on_demand(node: PlannedNode, used: int, catalog: Catalog) -> Iterator[str]:
-    """Machines of the node's cloud with its accelerators, fewer of them but as many as are used, that nobody can buy on
-    demand."""
-    launched = catalog.types[node.offering.instance_type]
-    if node.offering.capacity_type is CapacityType.ON_DEMAND:
-        for one in catalog:
-            same = (one.cloud, one.accelerator) == (launched.cloud, launched.accelerator)
-            if same and used <= one.device_count < launched.device_count and not one.sold_on_demand:
-                yield one.name
 
 
 def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 
 from autoscaler.advice.amounts import Cheaper, cheaper_with_larger_disks
-from autoscaler.advice.cheaper_types import IfMeasured, SoldOtherwise, cheaper_if_asked_for, cheaper_if_measured
+from autoscaler.advice.cheaper_types import (
+    IfMeasured,
+    SoldOtherwise,
+    cheaper_if_asked_for,
+    cheaper_if_measured,
+    cheaper_with_less,
+)
 from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.model_memory import TooSmall, placed_models, too_old, too_small
 from autoscaler.advice.models.context import Unfit, too_long
@@ -47,6 +53,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.supply.node_pools import without_ordinary_pools
 from autoscaler.planning.supply.unprepared import not_working
 from autoscaler.report.advised.model_texts import model_text
+from autoscaler.report.advised.oversized_text import less_requested
 from autoscaler.report.tables.given import Given, given_of, without_node_names
 from autoscaler.report.words import money
 from instance_catalog.dataclass import replace
@@ -275,6 +282,7 @@ def _advice(
     disks = cheaper_with_larger_disks(decided, snapshot, catalog, used, now)
     return (
         *_disks(disks),
+        *less_requested(cheaper_with_less(decided, snapshot, catalog, used, now)),
         *_memory(cheaper_if_measured(decided, snapshot, catalog, used, now)),
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),

@@ -13,6 +13,7 @@ from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.advised.model_texts import model_text
+from autoscaler.report.advised.oversized_text import oversized_text
 from autoscaler.report.words import advised, counted, few, money
 from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS, HOSTNAME
@@ -50,6 +51,8 @@ def remarks(advice: Advice) -> Iterator[str]:
     yield from _beside_scheduler(advice.result)
     yield from _of_kueue(advice.result)
     yield from _unfit(advice.result)
+    if advice.result.oversized is not None:
+        yield f"the pod {oversized_text(advice.result.oversized)}"
     yield from _otherwise(advice)
     yield from _any_gpu(advice)
 

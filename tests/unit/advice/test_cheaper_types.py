@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.advice.cheaper_types import IfMeasured, cheaper_if_asked_for, cheaper_if_measured
+from autoscaler.advice.advise import advise
+from autoscaler.advice.cheaper_types import (
+    IfMeasured,
+    Less,
+    cheaper_if_asked_for,
+    cheaper_if_measured,
+    cheaper_with_less,
+)
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.one_cloud import cheaper
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
+from autoscaler.report.advised.oversized_text import less_requested
+from autoscaler.report.advised.remarks import remarks
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -99,3 +108,56 @@ def test_a_sourced_overhead_is_no_guess() -> None:
 def test_a_plan_for_the_same_price_is_not_cheaper() -> None:
     given = snapshot([pod("p", "c")], [claim("c", gpus())])
     assert cheaper(plan_for(given, H100, Policy(), NOW), given, H100, Policy(), NOW) is None
+
+
+P5 = shipped("p5.4xlarge", "p5.48xlarge")
+
+
+LARGE = {"node.kubernetes.io/instance-type": "p5.48xlarge"}
+
+
+def asking(cpu: str = "32", memory: str = "192Gi", count: int = 1, selector: dict[str, str] | None = None) -> Snapshot:
+    wanted = FrozenMap({"cpu": Quantity.parse(cpu), "memory": Quantity.parse(memory)})
+    waiting = pod("p", "c", node_selector=FrozenMap(selector or {}))
+    return snapshot([replace(waiting, containers=(Container("main", wanted),))], [claim("c", gpus(count))])
+
+
+def with_less(given: Snapshot, catalog: Catalog = P5) -> Less | None:
+    policy = Policy()
+    return cheaper_with_less(plan_for(given, catalog, policy, NOW), given, catalog, policy, NOW)
+
+
+def test_a_smaller_machine_that_lacks_cpu_for_the_pod_is_named_with_what_the_plan_costs_then() -> None:
+    (warning,) = less_requested(with_less(asking()))
+    assert warning.subject == "Pod default/p"
+    assert warning.message == (
+        "uses 1 of 8 H100 of p5.48xlarge, because p5.4xlarge with 1, for 6.88 $/h, has too little cpu for it"
+    )
+    assert warning.next_step == (
+        "if that is enough, request cpu 32 → 15 (container main): then the plan is 1 × p5.4xlarge for 6.88 $/h"
+    )
+    (again,) = plan_for(asking("15"), P5, Policy(), NOW).launches
+    assert again.offering.instance_type == "p5.4xlarge"
+
+
+@pytest.mark.parametrize(
+    ("given", "catalog"),
+    [
+        pytest.param(asking("15"), P5, id="it fits"),
+        pytest.param(asking("90"), P5, id="far too little"),
+        pytest.param(asking(count=2), P5, id="too few GPUs"),
+        pytest.param(asking("10", "120Gi"), shipped("g6.12xlarge", "g6.8xlarge"), id="saves less than half"),
+        pytest.param(asking(selector=LARGE), P5, id="somebody wants this one"),
+        pytest.param(asking(), shipped("p5.48xlarge", "a3-highgpu-1g"), id="of another cloud"),
+    ],
+)
+def test_no_smaller_request_is_named_where_it_is_of_no_use(given: Snapshot, catalog: Catalog) -> None:
+    assert list(less_requested(with_less(given, catalog))) == []
+
+
+@pytest.mark.parametrize(("more", "said"), [({}, True), (LARGE, False)])
+def test_the_smallest_change_says_so_as_well(more: dict[str, str], said: bool) -> None:
+    given, policy = asking(selector={"nvidia.com/gpu.product": "H100", **more}), Policy()
+    (found,) = advise(given.pods[0], given, P5, plan_for(given, P5, policy, NOW), policy, NOW, most=1)
+    assert found.result.launches[0][0].instance_type == "p5.48xlarge"
+    assert any("it fits with cpu 32 → 15" in one for one in remarks(found)) is said
