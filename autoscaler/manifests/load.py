@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TextIO
 
 from autoscaler.kube.fields import Fields
@@ -41,6 +42,8 @@ _ORDER = {kind: position for position, kind in enumerate(KINDS)}
 # Pods of all files together, with those that workloads make. Kubernetes supports as many in a cluster
 # (kubernetes.io/docs/setup/best-practices/cluster-large, 2026-11-27).
 MOST_PODS: Final = 150_000
+# Claims that pods of all files together name: two for each of so many pods.
+MOST_CLAIMS: Final = 300_000
 _NOTHING: Final = Diagnostic(
     "no Kubernetes objects found", "give manifests of pods, or workloads that make pods, and the claims they use"
 )
@@ -298,6 +301,7 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
     A workload is not expanded where the files hold what its controller has made of it.
     """
     used: set[tuple[str, str, str, str]] = set()
+    counted = _Counted()
     first: dict[tuple[str, str, str, str], _Object] = {}
     controllers = {_controller_key(found) for found in objects}
     for found in sorted(objects, key=lambda one: _ORDER.get(one.kind, len(_ORDER))):
@@ -312,10 +316,31 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
         elif not (found.kind.expands and found.key in controllers):
             found.kind.read(manifests, found.document, found.problems)
             used.add(found.key)
-            if len(manifests.pods) > MOST_PODS:
-                found.problems.error((), (most := _too_many_pods()).message, most.next_step)
+            if (most := _too_much(manifests, counted)) is not None:
+                found.problems.error((), most.message, most.next_step)
                 break
     return used
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The pods that were counted, and the claims that they name."""
+
+    pods: int = 0
+    claims: int = 0
+
+
+def _too_much(manifests: ManifestSet, counted: _Counted) -> Diagnostic | None:
+    """The error if the objects that were read have too many pods, or pods with too many claims."""
+    if len(manifests.pods) > MOST_PODS:
+        return _too_many_pods()
+    fresh = islice(reversed(manifests.pods.values()), len(manifests.pods) - counted.pods)
+    counted.claims += sum(len(pod.claims) for pod in fresh)
+    counted.pods = len(manifests.pods)
+    if counted.claims <= MOST_CLAIMS:
+        return None
+    step = "plan for fewer pods at a time, or make one claim with several requests"
+    return Diagnostic(f"the pods of all files have more than {MOST_CLAIMS:,} claims", step)
 
 
 def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:

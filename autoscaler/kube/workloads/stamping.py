@@ -23,6 +23,7 @@ from autoscaler.model.storage import PersistentVolumeClaim
 from instance_catalog.dataclass import dataclass, field, replace
 
 MOST_PODS = 10_000  # of one workload; a greater number is a typing mistake or too large for one plan
+MOST_CLAIMS: Final = 50_000  # of the pods of one workload, made from templates
 # Pod templates of which no pod is made: a set of groups reads each template of a group again, so that a short file can
 # ask for millions of readings. Those of which pods are made are limited by the number of pods.
 _OWN: Final = 10  # of each workload
@@ -149,7 +150,8 @@ def stamp(
     ephemeral = ephemeral_volume_claims(
         Fields(template.raw("spec")), namespace=metadata.namespace, pod_name=_POD, origin=origin
     )
-    if too_many_volumes(template, "spec", len(names), len(ephemeral)):
+    made = sum(1 for entry in model.claims if entry.claim is None)
+    if too_many_volumes(template, "spec", len(names), len(ephemeral)) or _too_many_claims(template, len(names), made):
         return Expansion()
     pods = tuple(_named(model, name, labels_of(index)) for index, name in enumerate(names))
     claims = tuple(replace(claim, name=claim.name.replace(_POD, name)) for name in names for claim in ephemeral)
@@ -171,6 +173,16 @@ def too_many_volumes(holder: Fields, field: str, pods: int, volumes: int) -> boo
         return False
     message = f"{pods} pods with {volumes} volumes of their own each are more than {MOST_PODS} volumes"
     holder.error(field, message, "plan for fewer pods at a time, or with fewer volumes")
+    return True
+
+
+def _too_many_claims(template: Fields, pods: int, claims: int) -> bool:
+    """True, with an error, if so many pods with so many claims of their own are more than MOST_CLAIMS."""
+    if pods * claims <= MOST_CLAIMS:
+        return False
+    message = f"{pods} pods with {claims} claims of their own each are more than {MOST_CLAIMS} claims"
+    step = "plan for fewer pods at a time, or make one claim with several requests"
+    template.child("spec").error("resourceClaims", message, step)
     return True
 
 

@@ -1,4 +1,4 @@
-"""The volumes that an object makes for its pods are limited, before any of them is made."""
+"""The volumes and claims that an object makes for its pods are limited, before any of them is made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.manifests.texts import loaded, messages
+from tests.unit.manifests.texts import TEMPLATE, loaded, messages
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 TOO_MANY = "5000 pods with 3 volumes of their own each are more than 10000 volumes"
@@ -46,3 +46,30 @@ def test_more_volumes_than_pods_of_the_largest_object_are_an_error(made: Any) ->
     small = loaded(made(20, 3))
     assert small.ok, messages(small)
     assert len(small.snapshot.volume_claims) == 60
+
+
+def claiming(replicas: int, claims: int, name: str = "s") -> str:
+    own = [{"name": f"c{index}", "resourceClaimTemplateName": "gpu"} for index in range(claims)]
+    pod = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": own}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    return json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec})
+
+
+def test_more_claims_than_a_plan_can_have_are_an_error() -> None:
+    found = loaded(claiming(10_000, 6))
+    told = "10000 pods with 6 claims of their own each are more than 50000 claims"
+    assert any(told in one and "spec.template.spec.resourceClaims" in one for one in messages(found))
+    assert not found.ok
+    assert not found.snapshot.pods
+    few = loaded(claiming(10, 6), TEMPLATE)
+    assert few.ok, messages(few)
+    assert len(few.snapshot.claims) == 60
+
+
+def test_so_are_those_of_all_files_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autoscaler.manifests.load.MOST_CLAIMS", 100)
+    found = loaded(*(claiming(10, 6, name) for name in ("a", "b")))
+    assert any("the pods of all files have more than 100 claims" in one for one in messages(found))
+    assert not found.ok
+    assert not any("more than" in one for one in messages(loaded(claiming(10, 6))))
