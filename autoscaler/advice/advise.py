@@ -242,7 +242,7 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
 
 def _takes_back(change: Change, first: Change) -> bool:
     """True if it drops a requirement that the first one gives the pool: what a label says about the machine."""
-    added = {part.detail["key"] for part in first.parts or (first,) if part.kind is ChangeKind.ADD_REQUIREMENT}
+    added = {part.detail["key"] for part in first.steps if part.kind is ChangeKind.ADD_REQUIREMENT}
     return change.kind is ChangeKind.DROP_REQUIREMENT and change.detail["key"] in added
 
 
@@ -251,7 +251,7 @@ def _prepares(change: Change) -> bool:
     labels of nodes that others size or make, and the name of a node, say nothing about their machines; beside other
     parts a capacity type is that which the name of a group of nodes says."""
     named = _PREPARING | ({ChangeKind.ALLOW_CAPACITY_TYPE} if change.parts else set())
-    return all(part.kind in named or _of_others(part) for part in change.parts or (change,))
+    return all(part.kind in named or _of_others(part) for part in change.steps)
 
 
 def _of_others(change: Change) -> bool:
@@ -260,7 +260,7 @@ def _of_others(change: Change) -> bool:
 
 
 def _next_obstacles(after: Replanner, first: Change, budget: Budget) -> Iterator[Change]:
-    kinds = {part.kind for part in first.parts or (first,)}
+    kinds = {part.kind for part in first.steps}
     searches: _Searches = (renamed_products, renamed_models, node_labels) if kinds & _OPENING else ()
     searches += (foreign_resources, node_labels) if ChangeKind.REWRITE_LABEL in kinds else ()
     searches += (tolerations, volume_claims, plugins)

@@ -108,7 +108,7 @@ class Change:
     @staticmethod
     def together(*changes: Change) -> Change:
         """Changes made together; the largest one gives the kind. One alone stays as it is."""
-        parts = tuple(part for change in changes for part in change.parts or (change,))
+        parts = tuple(part for change in changes for part in change.steps)
         if len(parts) == 1:
             return parts[0]
         largest = max(parts, key=lambda change: change.size)
@@ -122,6 +122,11 @@ class Change:
         )
 
     @property
+    def steps(self) -> tuple[Change, ...]:
+        """The single changes: its parts, or itself."""
+        return self.parts or (self,)
+
+    @property
     def size(self) -> int:
         """Its place among the kinds."""
         return _SIZE[self.kind]
@@ -129,7 +134,7 @@ class Change:
     @property
     def concerns_others(self) -> bool:
         """True if it may cost other pods the places that they have: other drivers publish other devices."""
-        return any(part.kind is ChangeKind.SET_DRIVERS for part in self.parts or (self,))
+        return any(part.kind is ChangeKind.SET_DRIVERS for part in self.steps)
 
 
 def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:

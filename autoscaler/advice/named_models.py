@@ -257,7 +257,7 @@ def _of_product(pod: Pod, product: str) -> Pod:
 
 def of_other_memory(change: Change, asked: Situation) -> Iterator[Change]:
     """The change with the products of the same model that have another memory in the place of the one that it names."""
-    parts, products = change.parts or (change,), tuple(renamed_products(asked))
+    parts, products = change.steps, tuple(renamed_products(asked))
     if any(part in products for part in parts):
         for other in (one for one in products if one not in parts):
             yield Change.together(*(other if part in products else part for part in parts))

@@ -286,7 +286,7 @@ def gives_up_accelerator(change: Change) -> bool:
 def keys_dropped(change: Change) -> frozenset[object]:
     """The keys of the labels that the pod no longer selects after it."""
     dropped = (ChangeKind.DROP_NODE_SELECTOR, ChangeKind.DROP_NODE_AFFINITY)
-    return frozenset(part.detail["key"] for part in change.parts or (change,) if part.kind in dropped)
+    return frozenset(part.detail["key"] for part in change.steps if part.kind in dropped)
 
 
 def _without_key(pod: Pod, key: str) -> Pod:

@@ -87,7 +87,7 @@ def keys_allowed(change: Change, asked: Situation) -> frozenset[str]:
 
 def keys_served(change: Change, asked: Situation) -> frozenset[object]:
     """The keys of the labels that the pod selects and that nodes have after the change."""
-    parts = change.parts or (change,)
+    parts = change.steps
     given = {label.partition("=")[0] for part in parts for label in labels_given(part)}
     return frozenset(given.union(*(keys_allowed(part, asked) for part in parts)))
 
@@ -365,8 +365,8 @@ def undone(one: Change, other: Change) -> bool:
 
 
 def _ungiven(change: Change, dropping: Change) -> bool:
-    given = [label for part in change.parts or (change,) for label in labels_given(part)]
-    dropped = [part.detail for part in dropping.parts or (dropping,) if keys_dropped(part)]
+    given = [label for part in change.steps for label in labels_given(part)]
+    dropped = [part.detail for part in dropping.steps if keys_dropped(part)]
     return any(label.startswith(f"{each['key']}={each.get('value', '')}") for label in given for each in dropped)
 
 
@@ -374,11 +374,11 @@ def gives_up_label(change: Change, found: Change) -> bool:
     """True if it drops the label for which another has been found that selects the same accelerator or the nearest, or
     has nodes carry a label that is not true of them."""
     dropped = keys_dropped(change)
-    if any(part.kind is ChangeKind.RENAME_LABELS for part in found.parts or (found,)):
+    if any(part.kind is ChangeKind.RENAME_LABELS for part in found.steps):
         return any(str(key).startswith(known.AUTO_MODE_INSTANCE_PREFIX) for key in dropped)
     if dropped and found.kind in (ChangeKind.REWRITE_LABEL, ChangeKind.NEAREST_MODEL):
         return found.detail["key"] in dropped
-    given = [label for part in change.parts or (change,) for label in labels_given(part)]
+    given = [label for part in change.steps for label in labels_given(part)]
     return found.kind is ChangeKind.NEAREST_MODEL and any(
         label.startswith(f"{found.detail['key']}=") for label in given
     )

@@ -264,7 +264,7 @@ def _dividing(pool: CapacityPool, resources: Collection[str]) -> Iterator[tuple[
 def in_one_layout(change: Change, asked: Situation) -> Change | None:
     """A change to claims of one kind of MIG parts, in a pool whose GPUs are divided into these alone: of all layouts it
     has the most of them for the next pods. None for other changes, and where a pool says what divides its GPUs."""
-    parts = change.parts or (change,)
+    parts = change.steps
     named = [part for part in parts if part.kind is ChangeKind.CLAIM_PARTS]
     wanted = mig_resources(naming_parts(asked.pod), served_resources(asked.snapshot)) if named else {}
     pool = asked.pools[0]
@@ -330,7 +330,7 @@ def where_tried(
     """The change with what it needs where it was tried: those of the machines of `with_nvlink` that it got, the region
     and the cloud of a pool that somebody creates, and tolerations for taints that the cloud itself gives nodes."""
     types = tuple(dict.fromkeys(ref.instance_type for ref, _ in launches)) if asked.linked else ()
-    zones = [part for part in change.parts or (change,) if part.kind is ChangeKind.NAME_ZONE]
+    zones = [part for part in change.steps if part.kind is ChangeKind.NAME_ZONE]
     regions = next((tuple(map(str, found)) for part in zones if isinstance(found := part.detail["regions"], tuple)), ())
     for pool in _created(change.edit(asked.snapshot)):
         named = {requirement.key for requirement in pool.requirements}
@@ -359,7 +359,7 @@ def _created(snapshot: Snapshot) -> list[CapacityPool]:
 def pools_of_block(change: Change, drivers: tuple[str, ...], asked: Situation) -> Iterator[Change]:
     """A change that adds a block, with the pool that the block needs where there is none: with the drivers that are
     assumed anyway, else with those of its nodes in the plan."""
-    bought = [part for part in change.parts or (change,) if part.kind is ChangeKind.ADD_BLOCK]
+    bought = [part for part in change.steps if part.kind is ChangeKind.ADD_BLOCK]
     if not bought or change.edit(asked.snapshot).pools:
         return
     pool = asked.pools[0]
@@ -375,7 +375,7 @@ def listing_described(change: Change, assumed: tuple[str, ...], asked: Situation
     among them: a pool that lists none has no driver of one's own. `assumed`: those with which it was tried."""
     pool = asked.pools[0]
     drivers = pool.drivers or assumed
-    edited = any(part.subject == pool_subject(pool) for part in change.parts or (change,))
+    edited = any(part.subject == pool_subject(pool) for part in change.steps)
     if len(asked.pools) > 1 or not drivers or not edited:
         return change
     shown = Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), unchanged, drivers=(*drivers, _DESCRIBED))

@@ -197,7 +197,7 @@ def _joint(changes: Sequence[tuple[Situation, Change]]) -> Change:
     """The changes of several workloads as one, in which each part names all its pods."""
     alike: dict[tuple[object, ...], list[tuple[Situation, Change]]] = {}
     for asked, change in changes:
-        for part in change.parts or (change,):
+        for part in change.steps:
             alike.setdefault(_shape(part), []).append((asked, part))
     return Change.together(*(_of_all(found) for found in alike.values()))
 
@@ -230,9 +230,9 @@ def same_for(earlier: Change, asked: Situation) -> Change | None:
     have no such change."""
     own: dict[tuple[object, ...], Change] = {}
     for change in (*single_changes(asked), *missing_volumes(asked)):
-        for part in change.parts or (change,):
+        for part in change.steps:
             own.setdefault(_shape(part), part)
-    wanted = [part for part in earlier.parts or (earlier,) if part.kind not in _COMPLETING]
+    wanted = [part for part in earlier.steps if part.kind not in _COMPLETING]
     found = [own.get(_shape(part), part if part.kind in _OF_POOLS else None) for part in wanted]
     made = [part for part in found if part is not None]
     if asked.of_others or not made or len(made) < len(wanted):

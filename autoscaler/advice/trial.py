@@ -175,7 +175,7 @@ class Replanner:
         taints = self._taken_tolerations(pods, plan)
         reasons = not_working(pods, plan, self.asked.catalog)
         useless = tuple(f"{one.subject.name}: {one.detail['problem']}; {one.detail['next_step']}" for one in reasons)
-        unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.parts or (change,))
+        unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.steps)
         price = None if unpriced else found.usd_per_hour
         any_gpu = advised_gpu(pods, plan, self.asked.catalog)
         other = unaware(pods, plan)

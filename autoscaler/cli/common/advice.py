@@ -97,8 +97,7 @@ def _assumed_disk(found: Decided, helping: Mapping[str, Advice]) -> Iterator[str
     silent = {
         pod: found.catalog.types.get(advice.result.launches[0][0].instance_type)
         for pod, advice in helping.items()
-        if advice.result.launches
-        and all(part.kind is not ChangeKind.ENLARGE_DISK for part in advice.change.parts or (advice.change,))
+        if advice.result.launches and all(part.kind is not ChangeKind.ENLARGE_DISK for part in advice.change.steps)
     }
     if text := advised_disk(silent, found.snapshot):
         yield text

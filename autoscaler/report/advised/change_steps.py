@@ -168,7 +168,7 @@ def change_steps(change: Change, *, nodes: int = 0) -> tuple[str, ...]:
     A new pool needs a limit: the `nodes` that are launched with the change, or more.
     """
     objects: dict[str, list[str]] = {}
-    parts = change.parts or (change,)
+    parts = change.steps
     plugins = [part for part in parts if part.kind is ChangeKind.RUN_PLUGIN]
     created = [part for part in parts if not part.subject and part.kind in _OF_NEW_POOL]
     if all(part.kind is ChangeKind.ALLOW_CAPACITY_TYPE for part in created):

@@ -70,7 +70,7 @@ def _used(written: Iterable[dict[str, Any]]) -> int:
 def _objects(advice: Advice, snapshot: Snapshot, name: str) -> Iterator[dict[str, Any]]:
     after, launched = advice.change.edit(snapshot), sum(count for _, count in advice.result.launches)
     created = [pool for pool in after.pools if pool.name == IMPLICIT.name and pool not in snapshot.pools]
-    groups = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.LIST_GROUP]
+    groups = [part for part in advice.change.steps if part.kind is ChangeKind.LIST_GROUP]
     # What the change allows by an option of the command line, the text names as a field of the pool.
     allowed = advice.change.where(Where()).capacity_types
     for found in created:

@@ -59,7 +59,7 @@ def remarks(advice: Advice) -> Iterator[str]:
 
 def _example_of_class(advice: Advice) -> Iterator[str]:
     """A StorageClass of the cloud of the machines, for who has no cluster to read one from."""
-    parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.ADD_STORAGE_CLASSES]
+    parts = [part for part in advice.change.steps if part.kind is ChangeKind.ADD_STORAGE_CLASSES]
     facts = facts_of(advice.result.cloud)
     drivers = facts.file_drivers if any(part.detail["shared"] for part in parts) else facts.disk_drivers
     if not parts or not drivers:
@@ -76,7 +76,7 @@ def _example_of_class(advice: Advice) -> Iterator[str]:
 
 def _network(advice: Advice) -> Iterator[str]:
     """The network for RDMA of the machines, if the pods no longer ask for that of another system, or never did."""
-    parts = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.DROP_RESOURCES]
+    parts = [part for part in advice.change.steps if part.kind is ChangeKind.DROP_RESOURCES]
     dropped = any(network_card(str(name)) for part in parts for name in _texts(part, "resources"))
     if dropped or advice.result.cards_unasked:
         yield from advice.result.rdma
@@ -84,7 +84,7 @@ def _network(advice: Advice) -> Iterator[str]:
 
 def _no_longer_together(advice: Advice) -> Iterator[str]:
     """That pods get more nodes than they named, if they do: what they shared there is no longer shared."""
-    parts = [part for part in advice.change.parts or (advice.change,) if HOSTNAME in keys_dropped(part)]
+    parts = [part for part in advice.change.steps if HOSTNAME in keys_dropped(part)]
     names = {name for part in parts for name in (part.detail.get("value"), *_texts(part, "values")) if name}
     nodes = sum(count for _, count in advice.result.launches)
     ports = list(dict.fromkeys(str(port) for part in parts for port in _texts(part, "ports")))
@@ -101,17 +101,17 @@ def _no_longer_together(advice: Advice) -> Iterator[str]:
 
 def _of_parts(advice: Advice) -> Iterator[str]:
     """The drivers of nodes for claims of MIG parts, if no pool lists any."""
-    kinds = {part.kind for part in advice.change.parts or (advice.change,)}
+    kinds = {part.kind for part in advice.change.steps}
     if ChangeKind.CLAIM_PARTS in kinds and ChangeKind.SET_DRIVERS not in kinds and advice.result.drivers:
         yield f"its nodes run [{', '.join(advice.result.drivers)}], spec.drivers.profiles of a CapacityPool"
 
 
 def _otherwise(advice: Advice) -> Iterator[str]:
     """The memory that the GPU lacks of what the pods asked for, and what the one with it costs."""
-    renamed = [part for part in advice.change.parts or (advice.change,) if part.kind is ChangeKind.REWRITE_TYPE]
+    renamed = [part for part in advice.change.steps if part.kind is ChangeKind.REWRITE_TYPE]
     yield from (f"the GPU has {part.detail['memory']}" for part in renamed if "memory" in part.detail)
     for one in advice.instead:
-        for part in one.change.parts or (one.change,):
+        for part in one.change.steps:
             if part.kind is ChangeKind.REWRITE_TYPE:
                 yield f"with {part.detail['value']} instead: {result_text(one.result)}"
         yield from _unfit(one.result)
@@ -140,7 +140,7 @@ def _any_gpu(advice: Advice) -> Iterator[str]:
 
 def _guessed(advice: Advice) -> Iterator[str]:
     """The note that the machine is the cheapest one, if a pool gets labels whose meaning only their owner knows."""
-    parts = advice.change.parts or (advice.change,)
+    parts = advice.change.steps
     giving = [part for part in parts if part.kind in GIVING_LABELS]
     labels = dict.fromkeys(str(label) for part in giving for label in _texts(part, "labels"))
     clouds = tuple(cloud_facts().values())
@@ -164,7 +164,7 @@ def _guessed(advice: Advice) -> Iterator[str]:
 
 def _read(advice: Advice) -> Iterator[str]:
     """The note that only a node pool itself shows which machine it has, and how it is paid for."""
-    parts = advice.change.parts or (advice.change,)
+    parts = advice.change.steps
     names = [str(name) for part in parts for name in _texts(part, "read")]
     groups = [str(part.detail["group"]) for part in parts if part.kind is ChangeKind.LIST_GROUP]
     yours = list(filter(any_group, groups))
@@ -192,7 +192,7 @@ def _of_karpenter(advice: Advice) -> Iterator[str]:
 
 def _of_cloud(advice: Advice) -> Iterator[str]:
     """The note that a cloud launches for such pods, by an object that a plan does not read."""
-    giving = [part for part in advice.change.parts or (advice.change,) if part.kind in GIVING_LABELS]
+    giving = [part for part in advice.change.steps if part.kind in GIVING_LABELS]
     classes = [str(part.detail["compute_class"]) for part in giving if "compute_class" in part.detail]
     if classes and advice.result.launches:
         yield (
@@ -222,7 +222,7 @@ def _of_kueue(result: Result) -> Iterator[str]:
 
 def _node_pools(advice: Advice) -> list[str]:
     """The NodePools of Karpenter that the pods select."""
-    parts = advice.change.parts or (advice.change,)
+    parts = advice.change.steps
     return list(dict.fromkeys(str(name) for part in parts for name in _texts(part, "node_pools")))
 
 

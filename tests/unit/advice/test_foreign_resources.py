@@ -28,7 +28,7 @@ def advised(
     served = (replace(GPU, extended_resource_name="nvidia.com/gpu"),)
     given, policy, catalog = replace(snapshot([waiting]), classes=served), Policy(considered=100), shipped(machine)
     found = advise(waiting, given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
-    parts = (part for one in found for part in one.change.parts or (one.change,))
+    parts = (part for one in found for part in one.change.steps)
     return advice_lines(found) if any(part.kind is ChangeKind.DROP_RESOURCES for part in parts) else []
 
 

@@ -341,7 +341,7 @@ def test_who_names_a_model_that_cannot_serve_gets_no_other(selector: dict[str, s
     policy = Policy(considered=1000)
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     machines = {ref.instance_type for entry in found for ref, _ in entry.result.launches}
-    parts = [part.kind for entry in found for part in entry.change.parts or (entry.change,)]
+    parts = [part.kind for entry in found for part in entry.change.steps]
     assert ChangeKind.DROP_REQUIREMENT not in parts
     assert machines <= ({"g6.48xlarge"} if "team" in selector else {"a2-megagpu-16g"})
 

@@ -48,6 +48,4 @@ def test_a_topology_that_the_generation_lacks_becomes_one_of_as_many_chips() -> 
     assert advice_lines(found)[0].startswith(
         "pod default/p-0 and 3 more: write 2x2x4 instead of 4x4 for cloud.google.com/gke-tpu-topology → 4 × ct5p-high"
     )
-    assert not [
-        change for one in found for change in (one.change.parts or (one.change,)) if "value" not in change.detail
-    ]
+    assert not [change for one in found for change in (one.change.steps) if "value" not in change.detail]
