@@ -228,7 +228,7 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
     more: list[Change] = []
     for second in _next_obstacles(after, first, budget):
         change = Change.together(first, second)
-        if _takes_back(second, first) or _buy_otherwise(first, second) or not trials.tries(change):
+        if second.takes_back(first) or first.buys_otherwise(second) or not trials.tries(change):
             continue
         if not budget.take():
             return ()
@@ -238,12 +238,6 @@ def _after(first: Change, trials: Replanner, budget: Budget, *, deeper: bool) ->
         if _prepares(second) or is_small_cut(second):
             more.append(change)
     return next(filter(None, (_after(change, trials, budget, deeper=False) for change in more if deeper)), ())
-
-
-def _takes_back(change: Change, first: Change) -> bool:
-    """True if it drops a requirement that the first one gives the pool: what a label says about the machine."""
-    added = {part.detail["key"] for part in first.steps if part.kind is ChangeKind.ADD_REQUIREMENT}
-    return change.kind is ChangeKind.DROP_REQUIREMENT and change.detail["key"] in added
 
 
 def _prepares(change: Change) -> bool:
@@ -296,18 +290,13 @@ def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[A
         (a, b)
         for a, b in pairs
         if not (undone(tried[a], tried[b]) or _leaves_cloud(tried[a]) or _leaves_cloud(tried[b]))
-        and not _buy_otherwise(tried[a], tried[b])
+        and not tried[a].buys_otherwise(tried[b])
     ]
     for first, second in sensible[:_PAIRS]:
         change = Change.together(tried[first], tried[second])
         if trials.tries(change) and budget.take() and (result := trials.tried(change)) is not None:
             return (Advice(change, result),)
     return ()
-
-
-def _buy_otherwise(one: Change, other: Change) -> bool:
-    """True if both say which capacity types are bought, and not the same."""
-    return len({part.detail.get("allow") for both in (one, other) for part in both.parts or (both,)} - {None}) > 1
 
 
 def _leaves_cloud(change: Change) -> bool:

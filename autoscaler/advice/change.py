@@ -136,6 +136,15 @@ class Change:
         """True if it may cost other pods the places that they have: other drivers publish other devices."""
         return any(part.kind is ChangeKind.SET_DRIVERS for part in self.steps)
 
+    def takes_back(self, first: Change) -> bool:
+        """True if it drops a requirement that the first one gives the pool: what a label says about the machine."""
+        added = {part.detail["key"] for part in first.steps if part.kind is ChangeKind.ADD_REQUIREMENT}
+        return self.kind is ChangeKind.DROP_REQUIREMENT and self.detail["key"] in added
+
+    def buys_otherwise(self, other: Change) -> bool:
+        """True if both say which capacity types are bought, and not the same."""
+        return len({part.detail.get("allow") for part in (*self.steps, *other.steps)} - {None}) > 1
+
 
 def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:
 

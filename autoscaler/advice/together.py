@@ -106,10 +106,9 @@ def _named_apart(groups: Iterable[Group]) -> Iterator[Group]:
     number = 0
     for group in groups:
         change = group.advice.change
-        parts = change.parts or (change,)
-        number += any(part.detail.get("group") == ANY_GROUP for part in parts)
+        number += any(part.detail.get("group") == ANY_GROUP for part in change.steps)
         if number > 1:
-            renamed = tuple(_of_group(part, f"{ANY_GROUP}-{number}") for part in parts)
+            renamed = tuple(_of_group(part, f"{ANY_GROUP}-{number}") for part in change.steps)
             change = replace(change, parts=renamed) if change.parts else renamed[0]
         yield replace(group, advice=replace(group.advice, change=change))
 

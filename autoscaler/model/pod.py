@@ -44,8 +44,8 @@ class Container:
     it asks a server in its pod for it. `quantized`: its text speaks of weights with fewer bits and not of how many.
     `serves_model`: a model server loads it, with no more of the GPU's memory than by default.
     `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and the version may be too old to replace
-    bfloat16. `quantization`: the method that an option sets for its vLLM, or that the name of its model says, if a version
-    that may be meant needs a newer GPU for it. `never_pulls`: its image has to be on the node already.
+    bfloat16. `quantization`: the method that an option sets for its vLLM, or that the name of its model says, if a
+    version that may be meant needs a newer GPU for it. `never_pulls`: its image has to be on the node already.
     """
 
     name: str
