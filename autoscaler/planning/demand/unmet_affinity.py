@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.labelled_pods import LabelledPods
 from instance_catalog.frozen_map import FrozenMap
 
 _NO_LABELS = FrozenMap[str, str]()
@@ -15,12 +16,15 @@ _NO_LABELS = FrozenMap[str, str]()
 def unmet_terms(pods: Iterable[Pod], snapshot: Snapshot) -> tuple[PodAffinityTerm, ...]:
     """The required terms of these pods that no pod of the snapshot meets: neither one that runs, nor one that waits,
     nor one of a DaemonSet."""
-    there = (*snapshot.pods, *(found.pod for found in snapshot.daemon_sets))
     terms = dict.fromkeys(term for pod in pods for term in pod.pod_affinity)
+    if not terms:
+        return ()
+    there = LabelledPods((*snapshot.pods, *(found.pod for found in snapshot.daemon_sets)))
     return tuple(
         term
         for term in terms
-        if term.selector is not None and not any(_meets(pod, term, term.selector, snapshot) for pod in there)
+        if term.selector is not None
+        and not any(_meets(pod, term, term.selector, snapshot) for pod in there.perhaps(term.selector))
     )
 
 
