@@ -45,7 +45,7 @@ _MOST_PODS: Final = 100  # of a plan that is made again
 _CONTEXT: Final = 2**28
 # The share of the memory that vLLM takes by default: gpu_memory_utilization in vllm/config/cache.py (main, 2026-11);
 # 0.9 in earlier versions. Other servers take about as much.
-SHARE: Final = 0.92
+_SHARE: Final = 0.92
 # What a server needs of that on each GPU beside the weights: activations, of which vLLM measures 1.4 GiB for a 7B model
 # (vllm-project/vllm issue 13882, 2025-02), and a KV cache for one long request. Llama 2 7B starts on 16 GB only with a
 # larger share, half of its context and no CUDA graphs (issue 2248, 2024-03).
@@ -91,16 +91,24 @@ class Placed:
         """Bytes in the bits that the name of the model says, or with which it is published, or 16."""
         return (self.container.model_billions or 0) * 1e9 * self.container.model_bits / 8
 
+    @property
+    def share(self) -> float:
+        """What a model server takes of the memory."""
+        return self.container.memory_share or _SHARE
+
     def holds(self, card: Accelerator) -> bool:
         """True if the weights may have room on as many of these GPUs, in what a model server takes of their memory."""
-        share = SHARE if self.container.serves_model else 1
-        return self.weights <= self.gpus * (share * memory_of(card) - _CONTEXT)
+        share = self.share if self.container.serves_model else 1
+        return self.weights <= self.gpus * (share * _memory(card) - _CONTEXT)
 
     def has_room(self, card: Accelerator) -> bool:
         """True if they also leave what a model server needs, if it is one."""
         room = _LATENT if self.container.model_latent else _ROOM
-        rest = self.gpus * (SHARE * memory_of(card) - room) - self.weights
-        return self.holds(card) and (rest >= 0 or not self.container.serves_model)
+        return self.holds(card) and (self.left(card, room) >= 0 or not self.container.serves_model)
+
+    def left(self, card: Accelerator, room: int) -> float:
+        """Bytes that a model server has beside the weights, if each GPU needs `room` for something else."""
+        return self.gpus * (self.share * _memory(card) - room) - self.weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,13 @@ class TooSmall:
     bits: int = 16
     accelerators: tuple[tuple[str, Decimal | None], ...] = ()
     every: tuple[str, ...] = ()  # of these pods and those that share their weights, by key
+    share: float = 0  # of the memory, if an option says how much
+
+    @property
+    def memory(self) -> str:
+        """What its GPUs have."""
+        taken = f", of which its vLLM takes {self.share:g} (gpu-memory-utilization)" if self.share else ""
+        return f"{'has' if self.gpus.startswith('1 ') else 'have'} {self.have:.0f}Gi{taken}"
 
 
 def too_small(
@@ -161,7 +176,7 @@ def selecting(small: TooSmall, accelerators: Sequence[str]) -> Change:
     edit = on_pods(frozenset(small.every), lambda pod: requiring(pod, chosen))
     bits = f"{small.bits} bits{' unless they are quantised' if small.bits == 16 else ''}"
     facts: dict[str, Fact] = {"weights": f"{small.weights:.0f}Gi in {bits}", "gpus": small.gpus}
-    facts["have"] = f"{'has' if small.gpus.startswith('1 ') else 'have'} {small.have:.0f}Gi"
+    facts["have"] = small.memory
     label = f"{ACCELERATOR}: {' or '.join(accelerators)}"
     return Change.of(
         ChangeKind.SELECT_HOLDING,
@@ -201,12 +216,13 @@ def _finding(
         first.container.model_billions or 0,
         first.weights / 2**30,
         f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
-        first.gpus * memory_of(first.card) / 2**30,
+        first.gpus * _memory(first.card) / 2**30,
         instead,
         surely=not first.holds(first.card),
         bits=first.container.model_bits,
         accelerators=accelerators,
         every=tuple(dict.fromkeys(key for one in found for key in (one.pod.key, *one.sharing))),
+        share=first.container.memory_share if first.container.serves_model else 0,
     )
 
 
@@ -238,7 +254,7 @@ def too_old(placed: Sequence[Placed], catalog: Catalog) -> TooOld | None:
     wanted = _METHODS.get(method, _LEAST)
     by_method = method if number < wanted else ""
     least = max(_needed(one.container) for one in found)
-    meant = OtherCard(max(memory_of(one.card) for one in found) // 10**9, least)
+    meant = OtherCard(max(_memory(one.card) for one in found) // 10**9, least)
     instead = tuple(sorted({card.key for card in replacing(meant, whole_cards(catalog))}))
     shown, wants = (".".join(map(str, each)) for each in (number, wanted))
     return TooOld(
@@ -293,17 +309,17 @@ def _among(
     size = placed.container.model_billions
     sharing = tuple(key for key, other in named.items() if other is None or other.model_billions == size)
     cards = (placed.card, *(got[key][0] for key in sharing))
-    return replace(placed, card=min(cards, key=memory_of), sharing=sharing)
+    return replace(placed, card=min(cards, key=_memory), sharing=sharing)
 
 
 def _card(node: PlannedNode, catalog: Catalog) -> Accelerator | None:
     """Its GPUs, where their memory is known."""
     machine = catalog.types.get(node.offering.instance_type)
     card = machine.accelerator if machine is not None and not machine.share else None
-    return card if card is not None and card.vendor in _GPU_VENDORS and memory_of(card) else None
+    return card if card is not None and card.vendor in _GPU_VENDORS and _memory(card) else None
 
 
-def memory_of(card: Accelerator) -> int:
+def _memory(card: Accelerator) -> int:
     """Bytes, the most that it may have; 0 if that is not known."""
     known = card.memory or (card.memory_bounds[1] if card.memory_bounds else None) or card.api_memory
     return known.int64_value() if known is not None else 0

@@ -118,6 +118,7 @@ _TRAINING: Final = re.compile(
 _OWN_SHARE: Final = re.compile(
     r"(?i)gpu[-_]memory[-_]utilization\W{1,4}(?:0?\.9[3-9]|1)|kv[-_]cache[-_]memory|mem(?:ory)?[-_]fraction"
 )
+_SHARE: Final = re.compile(r"(?i)gpu[-_]memory[-_]utilization\W{1,4}(0?\.[0-9]+)")
 _VLLM: Final = re.compile(r"(?i)vllm|--max-model-len\b|--max-num-seqs\b")
 # Another type than bfloat16, or an image of vLLM since 0.8.5, which falls back to float16 by itself on older GPUs
 # (vllm-project/vllm pull request 17265, merged 2025-04, after 0.8.4). NVIDIA's image counts by years (25.09).
@@ -161,6 +162,7 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         vllm_bfloat16=model.bfloat16,
         quantization=model.quantization,
         model_latent=model.latent,
+        memory_share=model.share,
         model_context=model.context,
         restarts_all=any(
             rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
@@ -189,6 +191,7 @@ class NamedModel(NamedTuple):
     bfloat16: bool = False
     quantization: str = ""
     latent: bool = False
+    share: float = 0
     context: int = 0
 
 
@@ -228,6 +231,7 @@ def named_model(text: str) -> NamedModel:
         spread=bool(_SPREAD.search(text)),
         beside=bool(_BESIDE.search(text)),
         serves=serves and not _OWN_SHARE.search(text),
+        share=min((float(share) for share in _SHARE.findall(text)), default=0),
         latent=largest in published and bits == _LATENT,
         context=_context(text) if serves and _VLLM.search(text) else 0,
         bfloat16=found.bfloat16 or (bfloat16 and bits == _WHOLE),

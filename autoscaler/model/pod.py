@@ -40,9 +40,10 @@ class Container:
     the parameters of a model that it serves or trains in `model_bits`, as far as is visible. Its name is not kept:
     similar text in arguments and variables may be a secret. `model_spread`: it may have only a part of it, and other
     pods of its group the rest. `model_latent`: it is one like DeepSeek-V3, published in blocks of FP8. `model_context`:
-    the bytes of the KV cache for its longest request, which vLLM needs to start. `model_beside`:
-    it asks a server in its pod for it. `quantized`: its text speaks of weights with fewer bits and not of how many.
+    the bytes of the KV cache for its longest request, which vLLM needs to start. `model_beside`: it asks a server in
+    its pod for it. `quantized`: its text speaks of weights with fewer bits and not of how many.
     `serves_model`: a model server loads it, with no more of the GPU's memory than by default.
+    `memory_share`: the share that an option gives its vLLM; 0 without one.
     `vllm_bfloat16`: an option sets bfloat16 for its vLLM, or none sets a type and the version may be too old to replace
     bfloat16. `quantization`: the method that an option sets for its vLLM, or that the name of its model says, if a
     version that may be meant needs a newer GPU for it. `never_pulls`: its image has to be on the node already.
@@ -63,6 +64,7 @@ class Container:
     vllm_bfloat16: bool = False
     quantization: str = ""
     model_latent: bool = False
+    memory_share: float = 0
     model_context: int = 0
     never_pulls: bool = False
     restarts_all: bool = False  # a restart rule of it restarts all containers of the pod

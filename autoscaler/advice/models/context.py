@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
-from autoscaler.advice.model_memory import SHARE, Placed, TooOld, TooSmall, memory_of, placed_models, unfit
+from autoscaler.advice.model_memory import Placed, TooOld, TooSmall, placed_models, unfit
 from autoscaler.kube.containers import CONTEXT_TOKENS
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
@@ -67,4 +67,4 @@ def unfit_models(plan: Plan, pods: Set[str], snapshot: Snapshot, catalog: Catalo
 
 def _left(placed: Placed) -> float:
     """Bytes of the GPUs for a KV cache, at the most."""
-    return placed.gpus * (SHARE * memory_of(placed.card) - _BESIDE) - placed.weights
+    return placed.left(placed.card, _BESIDE)

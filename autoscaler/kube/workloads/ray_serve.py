@@ -67,7 +67,7 @@ def _serving(pod: Pod, model: NamedModel) -> Pod:
         return pod
     billions, bits, spread = model.billions, model.bits, model.spread
     ray = replace(ray, model_billions=billions, model_bits=bits, model_spread=spread, serves_model=model.serves)
-    ray = replace(ray, vllm_bfloat16=model.bfloat16, model_latent=model.latent)
+    ray = replace(ray, vllm_bfloat16=model.bfloat16, model_latent=model.latent, memory_share=model.share)
     return replace(pod, containers=(ray, *others))
 
 

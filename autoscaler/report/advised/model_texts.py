@@ -29,15 +29,14 @@ def _small(found: TooSmall) -> tuple[str, str]:
         step = f"ask for more GPUs for it, or select GPUs that hold it, by {ACCELERATOR}: {few(names)}"
     problem = (
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "
-        f"{found.bits} bits, and its {found.gpus} "
-        f"{'has' if found.gpus.startswith('1 ') else 'have'} {found.have:.0f}Gi: "
+        f"{found.bits} bits, and its {found.gpus} {found.memory}: "
     )
     if found.surely:
         unless = {16: "unless they are quantised ", 8: "unless they are quantised further "}.get(found.bits, "")
         return f"{problem}kube-scheduler puts it there, and {unless}the model does not load", step
     return (
-        f"{problem}that hardly leaves room for activations and the KV cache of a model server (vLLM takes about 0.9 of "
-        "the memory by default), which may not start"
+        f"{problem}that hardly leaves room for activations and the KV cache of a model server"
+        f"{'' if found.share else ' (vLLM takes about 0.9 of the memory by default)'}, which may not start"
     ), step
 
 

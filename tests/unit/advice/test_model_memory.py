@@ -75,6 +75,19 @@ def test_blocks_of_fp8_need_a_gpu_with_fp8(billions: float, bits: int) -> None:
     assert found.instead.accelerators == (("nvidia-a100-80gb",) if bits == 16 else ("nvidia-h100-80gb",))
 
 
+@pytest.mark.parametrize(("share", "small"), [(0.0, False), (0.9, False), (0.35, True)])
+def test_a_share_of_the_memory_that_an_option_sets(share: float, small: bool) -> None:
+    """3.5e9 bytes have room in the 15Gi of a T4, and hardly in a third of it."""
+    asking = serving(1.75, server=True)
+    (container,) = asking.containers
+    found = told(given(replace(asking, containers=(replace(container, memory_share=share),))))
+    assert bool(found) is small
+    if found is not None:
+        text = model_text(found)[0]
+        assert "its 1 × T4 has 15Gi, of which its vLLM takes 0.35 (gpu-memory-utilization): that hardly leaves" in text
+        assert "by default" not in text
+
+
 @pytest.mark.parametrize(("bits", "instead"), [(8, "nvidia-a100-40gb"), (16, "nvidia-v100-16gb")])
 def test_other_models_in_eight_bits_need_ampere(bits: int, instead: str) -> None:
     asking = serving(16.5 * 8 / bits)

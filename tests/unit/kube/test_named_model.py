@@ -250,3 +250,16 @@ def test_a_model_is_looked_for_in_the_first_4000_characters() -> None:
 def test_clients_of_a_server_in_the_pod_and_fewer_bits(arguments: list[str], beside: bool, quantized: bool) -> None:
     found, _ = parse_container(Fields({"name": "c", "args": arguments}), init=False, host_network=False)
     assert (found.model_beside, found.quantized) == (beside, quantized)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("vllm serve org/m-7b --gpu-memory-utilization=0.35", 0.35),
+        ("vllm serve org/m-7b --gpu_memory_utilization .5", 0.5),
+        ("vllm serve org/m-7b", 0),
+    ],
+)
+def test_the_share_of_the_memory_that_vllm_takes(text: str, share: float) -> None:
+    found, _ = parse_container(Fields({"name": "c", "args": [text]}), init=False, host_network=False)
+    assert found.memory_share == share
