@@ -42,7 +42,7 @@ _SHARING: Final = re.compile(
 _OF_ANY_MODEL: Final = frozenset(
     {
         *(labels.NVIDIA_GPU_PRESENT, labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.CLOUD, labels.CAPACITY_TYPE),
-        labels.KARPENTER_GPU_MANUFACTURER,
+        *(labels.NVIDIA_PCI_PRESENT, labels.KARPENTER_GPU_MANUFACTURER),
         *(labels.ZONE, labels.ZONE_BETA, labels.REGION, labels.REGION_BETA),
         *OF_ANY_MODEL,
     }

@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
+from autoscaler.scheduling.node_filters import as_written
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import (
     BadSelectorError,
     NodeSelectorTerm,
-    Requirement,
     check_requirement,
     requirement_matches,
 )
@@ -51,9 +51,4 @@ def _unmet(term: NodeSelectorTerm, nodes: Collection[Mapping[str, str]]) -> list
         lacking = [r for r in term.match_expressions if not any(requirement_matches(r, labels) for labels in nodes)]
     except BadSelectorError:
         return []
-    return [_text(requirement) for requirement in lacking]
-
-
-def _text(requirement: Requirement) -> str:
-    values = f" [{', '.join(requirement.values[:_SHOWN])}]" if requirement.values else ""
-    return f"{requirement.key} {requirement.operator}{values}"
+    return [as_written(requirement) for requirement in lacking]

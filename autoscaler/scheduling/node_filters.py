@@ -16,7 +16,7 @@ from autoscaler.scheduling.node_state import NodeState, host_ports
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.labels import UNSCHEDULABLE_TAINT
-from instance_catalog.kubernetes.node_selector import BadSelectorError, NodeSelector, matches
+from instance_catalog.kubernetes.node_selector import BadSelectorError, NodeSelector, Requirement, matches
 from instance_catalog.kubernetes.taint import Taint
 
 UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
@@ -59,8 +59,14 @@ def requirements_of(affinity: NodeSelector) -> tuple[tuple[str, ...], tuple[str,
     """The keys of a node selector, and its first requirements as written in manifests."""
     found = [r for term in affinity.terms for r in term.match_expressions]
     keys = tuple(sorted({r.key for r in found}))
-    texts = [f"{r.key} {r.operator}" + (f" [{', '.join(r.values[:_SHOWN])}]" if r.values else "") for r in found]
-    return keys, tuple(dict.fromkeys(texts))[:_SHOWN]
+    return keys, tuple(dict.fromkeys(map(as_written, found)))[:_SHOWN]
+
+
+def as_written(requirement: Requirement) -> str:
+    """ "disk In [ssd, nvme]", with the first values."""
+    values = requirement.values
+    more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+    return f"{requirement.key} {requirement.operator}" + (f" [{', '.join(values[:_SHOWN])}{more}]" if values else "")
 
 
 def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:

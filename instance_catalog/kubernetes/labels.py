@@ -73,6 +73,8 @@ NVIDIA_COMPUTE_MINOR: Final = "nvidia.com/gpu.compute.minor"
 NVIDIA_MIG_CAPABLE: Final = "nvidia.com/mig.capable"
 NVIDIA_GPU_SHARING: Final = "nvidia.com/gpu.sharing-strategy"
 NVIDIA_MPS_CAPABLE: Final = "nvidia.com/mps.capable"
+# Node feature discovery's, as the charts of GPU feature discovery and of the GPU Operator set it up.
+NVIDIA_PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"
 DISCOVERED_LABELS: Final = frozenset(
     {
         NVIDIA_GPU_SHARING,
@@ -85,6 +87,7 @@ DISCOVERED_LABELS: Final = frozenset(
         NVIDIA_COMPUTE_MAJOR,
         NVIDIA_COMPUTE_MINOR,
         NVIDIA_MIG_CAPABLE,
+        NVIDIA_PCI_PRESENT,
     }
 )
 NVIDIA_MIG_CONFIG: Final = "nvidia.com/mig.config"  # static MIG layout (nvidia-mig-parted), set at launch

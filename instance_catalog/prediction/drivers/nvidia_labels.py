@@ -1,7 +1,8 @@
 """The node labels of NVIDIA GPU feature discovery, which the GPU Operator runs and many manifests select.
 
 Read at k8s-device-plugin v0.20.0 (internal/lm/resource.go, nvml.go): one set of labels for whole, unshared GPUs. A
-label whose value is uncertain is left out, so that no pod is planned for a node because of it.
+label whose value is uncertain is left out, so that no pod is planned for a node because of it. Node feature discovery
+beside it names PCI devices by their vendor alone (nfd.worker.config in the chart's values.yaml).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def discovered(instance_type: InstanceType, *, partitioned: bool) -> dict[str, s
     card = instance_type.accelerator
     if card is None:
         return {}
-    found = {labels.NVIDIA_MIG_CAPABLE: str(card.mig).lower()}
+    found = {labels.NVIDIA_PCI_PRESENT: "true", labels.NVIDIA_MIG_CAPABLE: str(card.mig).lower()}
     if card.architecture:
         found[labels.NVIDIA_GPU_FAMILY] = _FAMILIES.get(card.architecture, card.architecture.lower())
     if card.cuda_compute_capability:

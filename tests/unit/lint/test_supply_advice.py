@@ -137,6 +137,7 @@ ANY = "names no GPU model or memory, so it gets whole GPUs of the cheapest kind:
         (selecting("team", "ml"), pod("q", "d"), (), [ANY]),
         (selecting("kubernetes.io/os", "linux"), selecting("nvidia.com/gpu.present", "true"), None, [ANY]),
         (pod("p", "c"), selecting("karpenter.k8s.aws/instance-gpu-manufacturer", "nvidia"), None, [ANY]),
+        (pod("p", "c"), selecting("feature.node.kubernetes.io/pci-10de.present", "true"), None, [ANY]),
         (pod("p", "big"), selecting("karpenter.k8s.aws/instance-gpu-manufacturer", "nvidia"), None, [ANY]),
         (selecting("node.kubernetes.io/instance-type", "g6.xlarge"), pod("q", "big"), None, []),
     ],

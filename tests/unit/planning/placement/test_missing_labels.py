@@ -40,6 +40,13 @@ def test_node_affinity_alone() -> None:
     assert text_of(found) == "pod default/p: node affinity wants team In [x, y]"
 
 
+def test_values_that_are_left_out_are_counted() -> None:
+    asked = replace(pod("p"), affinity=requiring(Requirement("team", "In", ("v", "w", "x", "y", "z"))))
+    found = missing_labels(asked, NODES)
+    assert found is not None
+    assert text_of(found) == "pod default/p: node affinity wants team In [v, w, x and 2 more]"
+
+
 def test_both_are_named() -> None:
     asked = pod("p", node_selector=FrozenMap({"type": "a", "queued": "true"}))
     found = missing_labels(replace(asked, affinity=requiring(TEAM)), NODES)

@@ -38,6 +38,7 @@ SOME = shipped("g6.xlarge", "p5.4xlarge")
                 "nvidia.com/gpu.compute.major": "9",
                 "nvidia.com/gpu.compute.minor": "0",
                 "nvidia.com/mig.capable": "true",
+                "feature.node.kubernetes.io/pci-10de.present": "true",
             },
         ),
         ("g6.xlarge", "nvidia:feature-discovery", {PRODUCT: "NVIDIA-L4", "nvidia.com/gpu.family": "ada-lovelace"}),
