@@ -28,6 +28,7 @@ from autoscaler.manifests.removed import Parameters, parameters_of, warn_of_beta
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.skipping import without_offers
 from autoscaler.manifests.sources import read_sources
+from autoscaler.manifests.unfilled.arguments import warn_of_arguments
 from autoscaler.manifests.unfilled.images import warn_of_images
 from autoscaler.manifests.unfilled.variables import grouped
 from autoscaler.manifests.workflows.templates import with_workflow_templates
@@ -171,7 +172,7 @@ def load(
     # Where something could not be read, it may be what a name leads to.
     named = used if all(problem.severity is not Severity.ERROR for problem in problems) else set()
     documents = [found.document for found in objects]
-    problems += (*warn_of_betas(documents), *warn_of_images(documents))
+    problems += (*warn_of_betas(documents), *warn_of_images(documents), *warn_of_arguments(documents))
     snapshot, uses = assemble(manifests, decided), Uses(manifests, decided, read, drivers, planned)
     for found in objects:
         _check_rules(found, objects, decided)
