@@ -33,9 +33,11 @@ from instance_catalog.types.catalog import Catalog
 
 # The most nodes that are tried one by one in a reconcile: each is a plan of the whole cluster.
 _TRIES: Final = 8
-# A pod that has run for so long is expected to outlast a new one on a node of the price of its own machine. On a
-# production trace 1 to 6 hours cost the same within 1 %.
-_LONG: Final = timedelta(hours=2)
+# A pod that has run for so long is expected to outlast a new one on a node of the price of its own machine. The part
+# of a new pod's time that is left after an older pod has ended shrinks with about the cube root of the older pod's age:
+# on a production trace from 55 % after 2 hours to 25 % after a day and 18 % after four.
+_LONG: Final = timedelta(hours=1)
+_ROOT: Final = Decimal(1) / 3
 
 
 def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog) -> Snapshot:
@@ -102,7 +104,7 @@ def _share(node: ProvisionedNode, pods: Sequence[Pod], longest: int | None, now:
     if longest and left is not None:
         return Decimal(max(0, longest - int(left.total_seconds()))) / longest
     run = int(_longest_run(node, pods, now).total_seconds())
-    return Decimal(int(_LONG.total_seconds())) / run if run else None
+    return round((Decimal(int(_LONG.total_seconds())) / run) ** _ROOT, 6) if run else None
 
 
 def _longest_run(node: ProvisionedNode, pods: Sequence[Pod], now: datetime) -> timedelta:

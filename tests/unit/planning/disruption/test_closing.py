@@ -139,7 +139,8 @@ def test_nodes_are_open_where_more_pods_find_a_place_then() -> None:
     ],
 )
 def test_no_machine_is_launched_that_costs_more_than_a_closed_node_with_room(usd: str, then: str, opens: bool) -> None:
-    found, dear = closed(usd=usd), Plan(launches=(launch(price=Decimal(41)),), usd_per_hour=Decimal(41))
+    found = replace(closed(usd=usd), provisioned=(node(phase_since=NOW),))
+    dear = Plan(launches=(launch(price=Decimal(41)),), usd_per_hour=Decimal(41))
     there = Placement("default/next", Target.EXISTING, "old")
     other = Plan(placements=(there,), usd_per_hour=Decimal(then))
     assert reopened(dear, found, lambda _: other, NOW) == ((opened(found), other) if opens else (found, dear))
@@ -226,11 +227,11 @@ def since(hours: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("usd", "runs", "ready", "opens"),
     [
-        pytest.param("5", 2, 2, True, id="a node of the price of the machine, and a pod that has run for long"),
-        pytest.param("5", 1.9, 2, False, id="it has not run for so long"),
-        pytest.param("5", 40, 1.9, False, id="it has waited for most of that time"),
-        pytest.param("10", 4, 4, True, id="a node of twice the price, and twice the time"),
-        pytest.param("10", 3.9, 4, False, id="a node of twice the price, and less"),
+        pytest.param("5", 1, 1, True, id="a node of the price of the machine, and a pod that has run for long"),
+        pytest.param("5", 0.9, 1, False, id="it has not run for so long"),
+        pytest.param("5", 40, 0.9, False, id="it has waited for most of that time"),
+        pytest.param("10", 8, 8, True, id="a node of twice the price, and eight times the time"),
+        pytest.param("10", 7.9, 8, False, id="a node of twice the price, and less"),
         pytest.param("5", 4, None, False, id="it is not known how long it has run"),
     ],
 )
@@ -239,7 +240,7 @@ def test_a_node_opens_if_one_of_its_pods_has_run_for_hours(
     usd: str, runs: float, ready: float | None, opens: bool, waits: int | None
 ) -> None:
     old = node(phase_since=None if ready is None else NOW - timedelta(hours=ready))
-    pods = (served(**since(runs)), served("young", **since(1)), pod("next", **for_hours(waits)))
+    pods = (served(**since(runs)), served("young", **since(0.5)), pod("next", **for_hours(waits)))
     found = replace(closable(pods=pods, nodes=[old]), closing=FrozenMap({"old": Decimal(usd)}))
     assert bool(reopened(BOUGHT, found, onto_old("default/next"), NOW)[0].closing) is not opens
 
