@@ -7,8 +7,9 @@ launched, or that differs from its prediction, costs no pod its place.
 
 A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
 
-Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. The
-history of tries is only in memory: after a restart the nodes are tried again.
+Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. While
+nothing changes the answer stays the same, so it is computed only once an hour. The history of tries is only in memory:
+after a restart the nodes are tried again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from autoscaler.planning.disruption.moves import (
     Move,
     MoveContext,
     by_acting_pools,
-    moment_over,
     price_now,
     try_move,
 )
@@ -56,6 +56,10 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
+# The same for a node that a plan would leave as it is, while all pods and nodes are as they were: only prices,
+# shortages and the time of day can change the answer.
+UNCHANGED: Final = timedelta(hours=1)
+_BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
 # The time between two replacements for the same node; it doubles each time.
@@ -72,13 +76,24 @@ _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
 class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
-    tainted nodes, which are tried once more before they drain."""
+    tainted nodes, which are tried once more before they drain. `outline`: which pods and nodes there were, and since
+    when (`changed`)."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
     answers: FrozenMap[str, Reason] = _NO_ANSWERS
     replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
     going: tuple[str, ...] = ()
+    outline: frozenset[tuple[str, str]] = frozenset()
+    changed: datetime | None = None
+
+    def next_for(self, name: str, now: datetime) -> datetime:
+        """When the ProvisionedNode is tried next; `now` if it never was."""
+        at, answer = self.tried.get(name), self.answers.get(name)
+        if at is None:
+            return now
+        same = self.changed is not None and self.changed <= at and answer is not None and answer.code in _BY_PLAN
+        return at + (UNCHANGED if same else AGAIN)
 
 
 NOTHING_TRIED: Final = MovesTried()
@@ -118,6 +133,8 @@ def consolidated(
     if tried.last is not None and now < tried.last + PAUSE and not tried.going:
         return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
     found = _Candidates(snapshot, plan, pools, now, catalog)
+    if tried.outline != found.outline:
+        tried = replace(tried, outline=found.outline, changed=now)
     batch, stay = found.due(tried)
     seen = replace(
         tried,
@@ -182,6 +199,9 @@ class _Candidates:
                 self.nodes.append(node)
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
+        bound = ((pod.key, str(pod.node_name)) for pod in snapshot.pods if occupies(pod))
+        present = {("Node", node.name) for node in snapshot.nodes} | {("candidate", node.name) for node in self.nodes}
+        self.outline = frozenset(bound) | present
 
     def move_context(self, make: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
@@ -211,7 +231,7 @@ class _Candidates:
         stay: dict[str, Reason] = {}
         most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(self._snapshot.nodes))))
         again = [node for node in self.nodes if node.name in tried.going]
-        due = [node for node in self.nodes if moment_over(tried.tried.get(node.name), AGAIN, self.now)]
+        due = [node for node in self.nodes if tried.next_for(node.name, self.now) <= self.now]
         for node in again or sorted(due, key=lambda node: self._turn(node, tried)):
             if len(batch) == most or len(stay) == _LOOKS:
                 break
@@ -227,7 +247,7 @@ class _Candidates:
 
     def next_at(self, tried: MovesTried) -> datetime | None:
         """The next time at which a node is tried that is not tried now."""
-        moments = [tried.tried[node.name] + AGAIN if node.name in tried.tried else self.now for node in self.nodes]
+        moments = [tried.next_for(node.name, self.now) for node in self.nodes]
         moments += [at for at in self._settling if at > self.now]
         return max(min(moments), (tried.last or self.now) + PAUSE, self.now + _SOON) if moments else None
 

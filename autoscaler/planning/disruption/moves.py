@@ -201,8 +201,3 @@ def _within(launch: PlannedNode, slack: Decimal) -> tuple[OfferingRef, ...]:
         if offering.usd_per_hour is not None and offering.usd_per_hour <= highest
         if offering.capacity_type not in NOT_FOR_MOVES
     )
-
-
-def moment_over(since: datetime | None, span: timedelta, now: datetime) -> bool:
-    """True if the period that began at `since` is over; False if it never began."""
-    return since is None or now >= since + span

@@ -12,7 +12,7 @@ from autoscaler.lifecycle.movable import deletion_cost
 from autoscaler.model.capacity import Disruption, Mode
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
-from autoscaler.model.pod import GangRef
+from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
@@ -20,7 +20,6 @@ from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consume
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
-    PAUSE,
     Consolidated,
 )
 from autoscaler.planning.disruption.without_nodes import without_nodes
@@ -232,7 +231,36 @@ def test_a_few_nodes_at_a_time_and_each_in_its_turn() -> None:
         assert result.next_at > NOW + timedelta(seconds=seconds)
         seen, seconds = result.tried, int((result.next_at - NOW).total_seconds())
     assert sorted(alone) == [n.name for n in nodes]
-    assert seconds <= 4 * PAUSE.total_seconds() + 300
+    assert seconds == 3600  # the first are tried again, an hour after their turn
+
+
+@pytest.mark.parametrize(
+    ("pods", "minutes", "again"),
+    [
+        pytest.param((served(),), 59, False, id="all is as it was"),
+        pytest.param((served(),), 60, True, id="an hour later prices may differ"),
+        pytest.param((served(), served("other", "elsewhere")), 4, False, id="a pod was bound shortly after"),
+        pytest.param((served(), served("other", "elsewhere")), 5, True, id="a pod was bound"),
+    ],
+)
+def test_a_node_is_tried_again_after_a_change_and_otherwise_once_an_hour(
+    pods: tuple[Pod, ...], minutes: int, again: bool
+) -> None:
+    tries: list[Snapshot] = []
+
+    def tried(without: Snapshot) -> Plan:
+        tries.append(without)
+        return Plan()
+
+    first = step(state(), tried)
+    assert first.next_at == NOW + timedelta(hours=1)
+    step(state(pods), tried, first.tried, later=timedelta(minutes=minutes))
+    assert len(tries) == (2 if again else 1)
+
+
+def test_a_node_whose_pods_may_not_move_is_looked_at_every_five_minutes() -> None:
+    first = step(state([served(owner="Job/train")]), Plan())
+    assert first.next_at == NOW + timedelta(minutes=5)
 
 
 def test_several_nodes_together_where_none_can_go_alone() -> None:
