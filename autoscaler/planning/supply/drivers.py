@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode, PodScope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Request
@@ -96,7 +96,8 @@ def driver_sets(
     `plugged` are drivers whose devices a device plugin of the cluster provides, and drivers whose devices the demand
     requests from a plugin. A type with such devices, and without devices of a running driver, is offered as if no
     driver ran. A type whose devices no driver is known to publish is offered without drivers, as is one with devices
-    that the demand requests from a vendor's own plugin (NO_DRIVER), where no running driver has any on it. With
+    that the demand requests from a vendor's own plugin (NO_DRIVER), where no running driver has any on it, and as is a
+    machine without accelerators in a pool for all pods. With
     `instead`, and in implicit pools, a type with assumed drivers is also offered without the drivers whose devices the
     demand requests from a plugin: a device is provided by one of both.
 
@@ -109,11 +110,13 @@ def driver_sets(
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
+        if _is_plain(instance_type, pool):
+            return (there,)
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
             return _beside_running(there, instance_type, plugged[1])
     variants = _variants(instance_type, kubernetes, pool, linked=linked)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
-    if not variants and not instance_type.slice_topologies and by_plugin:
+    if not variants and not instance_type.slice_topologies and (by_plugin or _is_plain(instance_type, pool)):
         variants = (NO_DRIVERS,)
     assumed = variants if pool.implicit else variants[:1]
     if by_plugin and (instead or pool.implicit):
@@ -129,6 +132,15 @@ def driver_sets(
         return (*assumed, *sliced, *gated)
     every = (*assumed, *sliced, *gated, *with_drivers(instance_type, kubernetes, wanted))
     return tuple(with_gates(one, _DISCOVERED) or one for one in every) if discovered else every
+
+
+def _is_plain(instance_type: InstanceType, pool: CapacityPool) -> bool:
+    """True if the type has no accelerators and no devices of device plugins, and the pool serves pods without devices.
+
+    Implicit pools serve only pods that ask for devices.
+    """
+    devices = instance_type.accelerator is not None or bool(plugin_resources(instance_type))
+    return not devices and not pool.implicit and pool.scope.pods is PodScope.ALL
 
 
 def _beside_running(

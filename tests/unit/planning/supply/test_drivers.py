@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef, PodScope, Scope
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import ClaimConfig, DeviceRequest
 from autoscaler.model.snapshot import DaemonSet
@@ -17,8 +19,10 @@ from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.opaque import CHANNEL_CLASS, CHANNEL_DRIVER
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.builders import TEAM, claim, plan, pod, shipped, snapshot
+from tests.builders import TEAM, claim, plan, pod, shipped, snapshot, types
 from tests.unit.instance_catalog.prediction import machines
 
 H100 = machines.h100x8()
@@ -54,6 +58,37 @@ def test_the_drivers_of_a_pool(pool: CapacityPool, running: str, drivers: list[s
 def test_an_implicit_pool_offers_every_variant_whatever_runs() -> None:
     found = driver_sets(IMPLICIT, H100, kubernetes=REFERENCE, running=parse_driver_set("nvidia"))
     assert len(found) > 1
+
+
+PLAIN = replace(H100, name="m6i.xlarge", accelerator=None, accelerator_count=Fraction(0), network_cards=())
+EVERY = replace(TEAM, scope=Scope(PodScope.ALL))
+
+
+@pytest.mark.parametrize(
+    ("pool", "running", "offered"),
+    [
+        pytest.param(EVERY, "", True, id="nothing runs"),
+        pytest.param(EVERY, "nvidia", True, id="the drivers that run have no devices there"),
+        pytest.param(TEAM, "", False, id="the pool serves only pods with devices"),
+        pytest.param(TEAM, "nvidia", False, id="the same beside drivers"),
+        pytest.param(IMPLICIT, "", False, id="no pool"),
+    ],
+)
+def test_a_machine_without_accelerators_is_for_pools_that_serve_all_pods(
+    pool: CapacityPool, running: str, offered: bool
+) -> None:
+    there = parse_driver_set(running) if running else DriverSet(())
+    found = driver_sets(pool, PLAIN, kubernetes=REFERENCE, running=there)
+    assert [drivers.profiles for drivers in found] == ([()] if offered else [])
+
+
+def test_a_pod_without_devices_gets_a_machine_of_the_example_without_accelerators() -> None:
+    machines_of_the_example = Path(__file__).parents[4] / "docs/examples/simulate/cpu-machines"
+    found = load_catalog(extra_dirs=[machines_of_the_example])
+    some = {name: found.types[name] for name in ("c6i.xlarge", "m6i.xlarge", "g4dn.xlarge")}
+    state = snapshot([pod("batch", cpu="3"), pod("train", "gpu")], [claim("gpu")], pools=(EVERY,))
+    result = plan(state, catalog=replace(found, types=FrozenMap(some)))
+    assert types(result) == ["c6i.xlarge", "g4dn.xlarge"]
 
 
 MPS = frozenset({("nvidia", "MPSSupport")})
