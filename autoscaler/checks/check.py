@@ -56,7 +56,7 @@ def pool_conditions(
         others = (*competitors(pool, snapshot), *foreign_nodes(pool, snapshot, now))
         found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, others))
         planned = planned_nodes(pool, plan, catalog)
-        nodes = planned or tuple(possible_nodes(pool, candidates))
+        nodes = planned or possible_nodes(pool, candidates)
         if pool.node_template.kind in PUBLISHING_TEMPLATES:
             nodes = ()
         missing = [tuple(missing_drivers(pool, node, snapshot)) for node in nodes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
@@ -11,6 +12,7 @@ from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet, Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.hypothetical import future_node
+from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
@@ -40,8 +42,15 @@ def planned_nodes(pool: CapacityPool, plan: Plan, catalog: Catalog) -> tuple[Nod
     )
 
 
-def possible_nodes(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[NodeToBe]:
+_POSSIBLE: Final = LastAnswers[tuple[NodeToBe, ...]]()
+
+
+def possible_nodes(pool: CapacityPool, candidates: tuple[Candidate, ...]) -> tuple[NodeToBe, ...]:
     """One node for each set of drivers and device kind that the pool may launch, in the pool's order."""
+    return _POSSIBLE.of((pool, Same(candidates)), lambda: tuple(_possible(pool, candidates)))
+
+
+def _possible(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[NodeToBe]:
     seen: set[object] = set()
     for candidate in candidates:
         accelerator = candidate.instance_type.accelerator

@@ -17,6 +17,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.candidates import admits_type, has_label
+from autoscaler.planning.supply.drivers import running_drivers
 from autoscaler.planning.supply.places import places_of, today
 from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
@@ -39,16 +40,20 @@ _USUAL_KEYS: Final = (
     labels.OPERATING_SYSTEM,
 )
 
+_REQUIREMENTS: Final = LastAnswers[tuple[Reason, ...]]()
 _DRIVERS: Final = LastAnswers[tuple[Reason, ...]]()
 
 
 def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
     """One reason for each part that cannot be used."""
+    running = running_drivers(snapshot)
     found = [
         reason
         for pool in snapshot.pools
         for reason in (
-            *_requirements(pool, snapshot, catalog),
+            *_REQUIREMENTS.of(
+                (pool, snapshot.profile, running, Same(catalog)), partial(_requirements, pool, snapshot, catalog)
+            ),
             *_DRIVERS.of((pool, Same(catalog)), partial(_drivers, pool, catalog)),
             *_schedules(pool),
             *_only_simulated(pool),
@@ -79,7 +84,11 @@ def guessed_types(launches: Iterable[PlannedNode], catalog: Catalog) -> tuple[st
     return tuple(name for name, price in prices.items() if price is not None and price.guess)
 
 
-def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
+def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
+    return tuple(_wrong_requirements(pool, snapshot, catalog))
+
+
+def _wrong_requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
     """Requirements on a label that no node of the catalog will have: they admit nothing."""
     for index, requirement in enumerate(map(today, pool.requirements)):
         if requirement.operator == "NotIn" and requirement.key in (labels.ZONE, labels.REGION):

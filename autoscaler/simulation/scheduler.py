@@ -23,7 +23,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.scheduling.schedule import Choice, first, schedule
-from autoscaler.scheduling.world import World
+from autoscaler.scheduling.world import World, WorldMemory
 from autoscaler.simulation.api_server import seen
 from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM
 
@@ -35,6 +35,7 @@ class Scheduler:
         self._api = api
         self._store = store
         self._choose = choose
+        self._memory = WorldMemory()
 
     def step(self) -> bool:
         """One pass over all pods that wait; whether any was bound."""
@@ -42,7 +43,7 @@ class Scheduler:
             return False
         self._store.refresh()
         snapshot = self._store.snapshot()
-        world = World.of(snapshot)
+        world = World.of(snapshot, kept=self._memory)
         kinds = _kinds(snapshot)
         refused: set[int] = set()  # kinds of pods that fit nowhere since a pod was bound last
         bound = False

@@ -162,29 +162,34 @@ class NodeMemory:
 
     engine: SelectorEngine
     _known: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)
+    _offered: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)  # of nodes that could be launched
 
     def of(self, key: _Key, around: Slices) -> _Gathered | None:
         """The cached entry of the node with these slices."""
-        known, gathered = self._known.get(key, ((), None))
+        known, gathered = self._among(key).get(key, ((), None))
         same = len(known) == len(around) and all(map(is_, known, around))
         return gathered if same else None
 
     def remember(self, key: _Key, around: Slices, gathered: _Gathered) -> _Gathered:
         """Replace the entry of the node. If there are too many nodes, all are deleted."""
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[key] = around, gathered
+        among = self._among(key)
+        if len(among) >= _MOST:
+            among.clear()
+        among[key] = around, gathered
         return gathered
 
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all entries except those of these nodes, with their labels, and of nodes that could be launched."""
         there = {node.name: node.labels for node in nodes}
-        there_no_more = [(n, found) for n, found in self._known if n != PLACEHOLDER_NODE and there.get(n) != found]
+        there_no_more = [(n, found) for n, found in self._known if there.get(n) != found]
         for key in there_no_more:
             self._known.pop(key, None)
 
+    def _among(self, key: _Key) -> dict[_Key, tuple[Slices, _Gathered]]:
+        return self._offered if key[0] == PLACEHOLDER_NODE else self._known
+
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._known) + len(self._offered)
 
 
 @lru_cache(maxsize=2)

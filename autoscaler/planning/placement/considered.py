@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import cached_property
 from itertools import chain, islice
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
@@ -189,8 +190,12 @@ class Alike:
 
     def __init__(self, packing: PackingInput) -> None:
         self.packing = packing
-        self._every = _Samples(tuple(range(len(packing.candidates))), dict.fromkeys(packing.of_type, 1))
         self._known: dict[Hashable, _Samples] = {}
+
+    @cached_property
+    def _every(self) -> _Samples:
+        """Most plans leave no pod out, and explain nothing."""
+        return _Samples(tuple(range(len(self.packing.candidates))), dict.fromkeys(self.packing.of_type, 1))
 
     def explained(self, item: int) -> tuple[list[tuple[int, Verdict]], Mapping[str, int]]:
         """The explanation of each of them for the class, and the types that they represent."""
