@@ -256,3 +256,29 @@ def test_a_role_without_the_verb_is_forbidden() -> None:
     with pytest.raises(ForbiddenError, match="create pods"):
         api.create(PODS, pod())
     assert api.list(PODS).items == ()
+
+
+def test_a_patch_leaves_the_events_before_it_as_they_were(api: ApiServer) -> None:
+    """The parts that it does not name are shared by both objects."""
+    api.create(PROVISIONED_NODES, pnode())
+    api.patch(PROVISIONED_NODES, "n", {"metadata": {"labels": {"a": "b"}}, "spec": {"pool": "q"}})
+    events = api.watch(PROVISIONED_NODES, resource_version="0")
+    first, second = (event.object for event in events if event.type != "BOOKMARK")
+    assert (first["spec"], second["spec"]) == ({"pool": "p"}, {"pool": "q"})
+    assert (first["metadata"]["generation"], second["metadata"]["generation"]) == (1, 2)
+    assert "labels" not in first["metadata"]
+
+
+def test_a_watch_without_changes_tells_the_newest_version(api: ApiServer) -> None:
+    api.create(PODS, pod())
+    for version in (api.version, api.version + 1):
+        (bookmark,) = api.watch(NODES, resource_version="0")
+        assert (bookmark.type, bookmark.resource_version) == ("BOOKMARK", str(version))
+        api.create(PODS, pod(f"b{version}"))
+
+
+def test_the_newest_change_outside_a_group(api: ApiServer) -> None:
+    assert api.changed_at(but="foreslice.dev") == 0
+    api.create(PODS, pod())
+    api.create(PROVISIONED_NODES, pnode())
+    assert (api.changed_at(but="foreslice.dev"), api.changed_at(but="")) == (1, 2)

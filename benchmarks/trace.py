@@ -1,0 +1,117 @@
+"""A trace of months through the production loop: CPU seconds of each policy, its cost, and the gap that it closes.
+
+python -m benchmarks.trace openb_pod_list_gpuspec10.csv [--policies greedy,closing] [--first 800]. The file is that of
+cluster-trace-gpu-v2023 of the Alibaba Cluster Trace Program, with 8,152 tasks; its rows are in the order of arrival.
+docs/simulate.md describes what becomes of its GPUs. One process; progress goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from autoscaler.cli.main import collect_rarely
+from autoscaler.report.study.gap import Gap
+from autoscaler.report.study.outcome import Outcome
+from autoscaler.simulation.simulation import TEMPLATE_KIND
+from autoscaler.simulation.study.objects import product_names
+from autoscaler.simulation.study.prepared import prepare
+from autoscaler.simulation.study.run import Run
+from autoscaler.simulation.study.task import Study, Variant
+from autoscaler.simulation.study.trace_file import TraceOptions, parse_columns, read_trace
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
+
+TARGET_SECONDS: Final = 120.0
+"""Of each policy, for the whole trace."""
+_EVERY: Final = 800
+_COLUMNS: Final = (
+    "arrival=creation_time,end=deletion_time,gpus=num_gpu,gpu-model=gpu_spec,cpu-milli=cpu_milli,memory-mib=memory_mib"
+)
+_MODELS: Final = {
+    **dict.fromkeys(("P100", "V100M16", "V100M32"), ("V100",)),
+    **dict.fromkeys(("A10", "G2", "G3"), ("A10G",)),
+}
+_POOL: Final = f"""
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {{name: gpu}}
+spec:
+  mode: Act
+  scope: {{pods: All}}
+  requirements:
+    - {{key: foreslice.dev/cloud, operator: In, values: [aws]}}
+    - {{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}}
+    - {{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}}
+    - {{key: foreslice.dev/accelerator, operator: In, values: [T4, A10G, L4, V100]}}
+  nodeTemplateRef: {{kind: {TEMPLATE_KIND}, name: default}}
+  drivers: {{profiles: [nvidia]}}
+  limits: {{nodes: 5000}}
+  disruption: {{after: 0s}}
+"""
+
+
+def study_of(file: Path, catalog: Catalog, *, first: int | None = None) -> Study:
+    """The trace on one pool of on-demand machines."""
+    options = TraceOptions(parse_columns(_COLUMNS), _MODELS, product_names(catalog))
+    tasks = read_trace(file.read_text().splitlines(), file.name, options)
+    return Study(file.name, tasks[:first], (yaml.safe_load(_POOL),))
+
+
+def main() -> None:
+    """Simulate each policy and print a line for it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("trace", type=Path, nargs="?", help="openb_pod_list_gpuspec10.csv of cluster-trace-gpu-v2023")
+    parser.add_argument("--policies", default="greedy,closing", help="policies to simulate, one after the other")
+    parser.add_argument("--first", type=int, help="only so many tasks")
+    options = parser.parse_args()
+    if options.trace is None or not options.trace.is_file():
+        print(f"no trace is simulated: there is no file {options.trace or 'given'}; pass openb_pod_list_gpuspec10.csv")
+        return
+    collect_rarely()  # as every command does
+    began, catalog = time.process_time(), load_catalog()
+    prepared = prepare(study_of(options.trace, catalog, first=options.first), catalog, skip=True)
+    print(
+        f"{len(prepared.study.tasks):,} tasks, prepared in {time.process_time() - began:.1f} s of CPU time", flush=True
+    )
+    outcomes: list[Outcome] = []
+    for policy in options.policies.split(","):
+        began = time.process_time()
+        outcomes.append(Run(prepared.study, Variant(policy, None), prepared.catalog).outcome(_Progress().say))
+        print(line(outcomes, Gap.of(prepared.at_least, outcomes), time.process_time() - began), flush=True)
+
+
+def line(outcomes: list[Outcome], gap: Gap, seconds: float) -> str:
+    """The last of the outcomes, compared with those before it."""
+    last = outcomes[-1]
+    closed = gap.closed(last)
+    share = "-" if closed is None else f"{100 * closed:.0f} %"
+    mark = "" if seconds <= TARGET_SECONDS else f"  above target ({TARGET_SECONDS:.0f} s)"
+    return (
+        f"{last.policy:<10} CPU {seconds:7.1f} s  {last.reconciles:,} reconciles of"
+        f" {1000 * seconds / last.reconciles:.1f} ms  {last.usd:,.2f} $"
+        f"  gap closed {share}  not started {last.never_started}{mark}"
+    )
+
+
+class _Progress:
+    """A line on stderr for each 800 tasks that have arrived."""
+
+    def __init__(self) -> None:
+        self._said = 0
+
+    def say(self, arrived: int, total: int) -> None:
+        """Called at every step."""
+        if arrived // _EVERY > self._said:
+            self._said = arrived // _EVERY
+            seconds = time.process_time()
+            print(f"{arrived:,} of {total:,} tasks have arrived, CPU {seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
