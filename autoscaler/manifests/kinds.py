@@ -237,7 +237,7 @@ MAKES_PODS = frozenset(
         ("kaito.sh", "Workspace"),
         ("kibana.k8s.elastic.co", "Kibana"),
         ("kubeai.org", "Model"),
-        *(("kubeflow.org", kind) for kind in ("Experiment", "MXJob", "Suggestion", "Trial")),
+        *(("kubeflow.org", kind) for kind in ("Experiment", "Suggestion", "Trial")),
         ("machinelearning.seldon.io", "SeldonDeployment"),
         ("mlops.seldon.io", "Server"),
         ("nvidia.com", "DynamoComponentDeployment"),

@@ -66,7 +66,6 @@ def test_what_kfserving_had_is_written_for_kserve() -> None:
     [
         ("apps.kruise.io/v1alpha1", "DaemonSet"),
         ("kubeflow.org/v1beta1", "Experiment"),
-        ("kubeflow.org/v1beta1", "MXJob"),
         ("mlops.seldon.io/v1alpha1", "Server"),
     ],
 )
