@@ -91,6 +91,8 @@ DISCOVERED_LABELS: Final = frozenset(
     }
 )
 NVIDIA_MIG_CONFIG: Final = "nvidia.com/mig.config"  # static MIG layout (nvidia-mig-parted), set at launch
+# Its value for nodes whose GPUs stay whole (NVIDIA GPU Operator documentation, "GPU Operator with MIG", 2026-11).
+NVIDIA_MIG_DISABLED: Final = "all-disabled"
 NVIDIA_GPU_CLIQUE: Final = "nvidia.com/gpu.clique"  # <ClusterUUID>.<CliqueID>: one NVLink domain across nodes
 NVIDIA_COMPUTE_DOMAIN: Final = "resource.nvidia.com/computeDomain"  # set while the first channel claim is prepared
 

@@ -50,6 +50,14 @@ def test_a_label_that_has_a_resources_name_is_given_by_people(key: str, labelled
     assert found.change.detail.get("labels") == ((f"{key}=true",) if labelled else None)
 
 
+@pytest.mark.parametrize(("layout", "labelled"), [("all-disabled", True), ("all-balanced", False)])
+def test_a_pool_labels_nodes_as_undivided_but_not_with_a_layout_that_divides_gpus(layout: str, labelled: bool) -> None:
+    selecting = FrozenMap({"team": "a", labels.NVIDIA_MIG_CONFIG: layout})
+    found = [advice.change for advice in _advice(pod("p", "c", node_selector=selecting))]
+    given = [part.detail["labels"] for change in found for part in change.steps if part.kind is ChangeKind.ADD_LABELS]
+    assert (("team=a", f"{labels.NVIDIA_MIG_CONFIG}={layout}") in given) is labelled
+
+
 def test_a_dropped_node_affinity_is_told_with_all_its_values() -> None:
     selector = NodeSelector((NodeSelectorTerm((Requirement(labels.HOSTNAME, "In", ("a", "b")),)),))
     (found,) = _advice(pod("p", "c", affinity=selector))
