@@ -70,8 +70,8 @@ class ChangeKind(Enum):
     LIST_GROUP = "ListGroup"  # labels: that a cloud gives the nodes of a group by its name; group, field: of a template
     SET_PRICE = "SetPrice"  # instance_type: of what fits and nobody knows the price of
     ADD_BLOCK = "AddBlock"  # instance_type: of what fits and is sold only as bought capacity; domains: how often
-    DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value; ports: as below
-    # key, values: that it would have taken; ports: host ports that all of the pods have, of the name of a node
+    DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value; nodes, ports: as below
+    # key, values: that it would have taken; of the name of a node, nodes: names of all pods, ports: their host ports
     DROP_NODE_AFFINITY = "DropNodeAffinity"
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values
     ASK_ELSEWHERE = "AskElsewhere"  # option, values: without an option of the command line

@@ -231,7 +231,8 @@ def node_selectors(asked: Situation) -> Iterator[Change]:
     keys = sorted(asked.pod.node_selector.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key))
     for key, value in ((key, asked.pod.node_selector[key]) for key in keys):
         edit = on_pods(asked.keys, partial(_without_key, key=key))
-        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, key=key, value=value, **_ports(asked, key))
+        facts: dict[str, Fact] = {"key": key, "value": value, **_of_nodes(asked, key, (value,))}
+        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, **facts)
     terms = asked.pod.affinity.terms if asked.pod.affinity else ()
     named = dict.fromkeys(r.key for term in terms for r in term.match_expressions)
     for key in sorted(named.keys() - lacking, key=lambda key: (key in MACHINE_KEYS, key)):
@@ -254,7 +255,7 @@ def leaving_others(asked: Situation) -> Iterator[Change]:
     for key in sorted(queue_labels() & asked.pod.selected_labels | built_in | one):
         if value := asked.pod.node_selector.get(key):
             edit = on_pods(asked.keys, partial(_without_key, key=key))
-            facts = {"key": key, "value": value, **_ports(asked, key)}
+            facts = {"key": key, "value": value, **_of_nodes(asked, key, (value,))}
             yield Change.of(ChangeKind.DROP_NODE_SELECTOR, asked.subject, edit, **facts)
         else:
             yield _no_affinity(asked, key)
@@ -266,17 +267,19 @@ def _no_affinity(asked: Situation, key: str) -> Change:
     found = (r for affinity in affinities for term in affinity.terms for r in term.match_expressions if r.key == key)
     values = tuple(dict.fromkeys(value for r in found if r.operator == "In" for value in r.values))
     edit = on_pods(asked.keys, partial(_without_affinity, key=key))
-    facts: dict[str, Fact] = {"key": key, "values": values, **_ports(asked, key)}
+    facts: dict[str, Fact] = {"key": key, "values": values, **_of_nodes(asked, key, values)}
     return Change.of(ChangeKind.DROP_NODE_AFFINITY, asked.subject, edit, **facts)
 
 
-def _ports(asked: Situation, key: str) -> dict[str, Fact]:
-    """The host ports that each of the pods has, if they no longer select nodes by name: no two of them share a node."""
+def _of_nodes(asked: Situation, key: str, names: tuple[str, ...]) -> dict[str, Fact]:
+    """If the pods no longer select nodes by name: the names, and the host ports that each pod has, because of which no
+    two of them share a node."""
     if key != labels.HOSTNAME:
         return {}
     each = [dict.fromkeys(host_ports(pod)) for pod in asked.pods]
     common = [port for port in each[0] if all(port in others for others in each)]
-    return {"ports": tuple(f"{one.port} ({one.added})" if one.added else str(one.port) for one in common)}
+    ports = tuple(f"{one.port} ({one.added})" if one.added else str(one.port) for one in common)
+    return {"nodes": names, "ports": ports}
 
 
 def gives_up_accelerator(change: Change) -> bool:

@@ -32,7 +32,7 @@ _COMPLETING: Final = frozenset({ChangeKind.SELECT_HOLDING, ChangeKind.TOLERATE_C
 # … or concern a pool alone, whichever pods need it.
 _OF_POOLS: Final = frozenset({ChangeKind.ADD_REQUIREMENT, ChangeKind.SET_DRIVERS})
 _VALUES: Final = ("value", "was")  # of a change, by which those of several workloads may differ …
-_OBJECTS: Final = ("claims", "classes")  # … and the objects that all of them need
+_OBJECTS: Final = ("claims", "classes", "nodes")  # … and the objects that all of them need, or name
 _OF_TRIAL: Final = "tried"
 
 

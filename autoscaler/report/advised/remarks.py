@@ -85,7 +85,7 @@ def _network(advice: Advice) -> Iterator[str]:
 def _no_longer_together(advice: Advice) -> Iterator[str]:
     """That pods get more nodes than they named, if they do: what they shared there is no longer shared."""
     parts = [part for part in advice.change.steps if HOSTNAME in keys_dropped(part)]
-    names = {name for part in parts for name in (part.detail.get("value"), *_texts(part, "values")) if name}
+    names = {name for part in parts for name in _texts(part, "nodes")}
     nodes = sum(count for _, count in advice.result.launches)
     ports = list(dict.fromkeys(str(port) for part in parts for port in _texts(part, "ports")))
     if not names or nodes <= len(names):

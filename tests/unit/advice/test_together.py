@@ -66,6 +66,19 @@ def test_a_label_that_both_need_is_given_in_a_copy_of_the_pool(label: str, conte
     assert f"default/b-0: {where}: add {label}=b to spec.labels → 1 × g6.xlarge" in text
 
 
+def test_workloads_that_name_a_node_each_lose_nothing_where_they_get_a_node_each(tmp_path: Path) -> None:
+    machine = {"node.kubernetes.io/instance-type": "g6.xlarge"}  # one GPU: no two pods share it
+    first, second = (
+        deployment(name, nodeSelector={"kubernetes.io/hostname": f"host-{name}", **machine}) for name in ("a", "b")
+    )
+    text = told(tmp_path, first, second)
+    assert "drop nodeSelector kubernetes.io/hostname=host-a or host-b" in text
+    assert "→ 2 × g6.xlarge" in text
+    assert "the pods named" not in text
+    first["spec"]["replicas"] = 2
+    assert "the pods named 2 nodes and get 3 here" in told(tmp_path, first, second)
+
+
 def jobset(topology: str, pods: int = 1, *, exclusive: bool = True) -> dict[str, Any]:
     """Two child Jobs, each of which keeps the other out of its node pool."""
     chips = {"name": "main", "image": "registry.example/a:1", "resources": {"limits": {"google.com/tpu": 4}}}

@@ -41,9 +41,8 @@ def on(*names: str) -> Pod:
 
 @pytest.mark.parametrize(("annotations", "expected"), [({"gpu-fraction": "0.5"}, 1), ({"note": "0.5"}, 0)])
 def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: int) -> None:
-    assert ["KAI" in one.message for one in told(replace(pod("p"), annotations=FrozenMap(annotations)))] == (
-        [True] * expected
-    )
+    found = told(replace(pod("p"), annotations=FrozenMap(annotations)))
+    assert ["KAI" in one.message for one in found] == [True] * expected
 
 
 def test_a_slice_that_gke_forms() -> None:
@@ -304,10 +303,9 @@ def test_a_gpu_that_somebody_added_to_the_catalog() -> None:
 
 @pytest.mark.parametrize(("there", "expected"), [(False, 1), (True, 0)])
 def test_one_node_by_its_name(there: bool, expected: int) -> None:
-    selecting = pod("p", node_selector=FrozenMap({labels.HOSTNAME: "gpu-7"}))
-    nodes = [Node("n", labels=FrozenMap({labels.HOSTNAME: "gpu-7"}))] if there else []
-    found = list(foreign_advice(snapshot([selecting], nodes=nodes), CATALOG))
-    assert ["selects the node gpu-7" in one.message for one in found] == [True] * expected
+    named = FrozenMap({labels.HOSTNAME: "gpu-7"})
+    given = snapshot([pod("p", node_selector=named)], nodes=[Node("n", labels=named)] if there else [])
+    assert ["selects the node gpu-7" in one.message for one in foreign_advice(given, CATALOG)] == [True] * expected
 
 
 @pytest.mark.parametrize(
@@ -321,6 +319,11 @@ def test_several_nodes_by_their_names(names: tuple[str, ...], expected: str) -> 
     term = NodeSelectorTerm((Requirement(labels.HOSTNAME, "In", names),))
     (found,) = told(pod("p", affinity=NodeSelector((term,))))
     assert expected in found.message
+
+
+def test_the_nodes_that_any_of_the_pods_names_are_told_together() -> None:
+    (found,) = told(*(pod(name, node_selector=FrozenMap({labels.HOSTNAME: name})) for name in "ab"))
+    assert "selects the nodes a, b: they are" in found.message
 
 
 @pytest.mark.parametrize("name", ["IGHS-DUMMY-VAL", "<node-name>", "NODE_NAME", "your-node", "REPLACE_ME", "node-name"])

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Advice, Result
 from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Fact
 from autoscaler.report.advised.listed import advice_document, advice_lines, listed
 from instance_catalog.kubernetes.labels import HOSTNAME
 from instance_catalog.types.instance_type import CapacityType
@@ -27,7 +28,8 @@ def test_one_step_has_no_number_and_each_remark_is_a_note() -> None:
 
 @pytest.mark.parametrize(("nodes", "told"), [(1, False), (8, True)])
 def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(nodes: int, told: bool) -> None:
-    one = Change.of(ChangeKind.DROP_NODE_SELECTOR, "pod default/p", lambda found: found, key=HOSTNAME, value="node-7")
+    kind, names = ChangeKind.DROP_NODE_SELECTOR, ("node-7",)
+    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, value="node-7", nodes=names)
     machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     said = (
@@ -41,15 +43,16 @@ def test_pods_that_named_one_node_and_get_several_are_told_how_to_share_one(node
 def test_pods_that_get_as_many_nodes_as_they_named_share_as_before(nodes: int, told: bool) -> None:
     names = ("node-7", "node-8")
     kind = ChangeKind.DROP_NODE_AFFINITY
-    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, values=names)
+    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, nodes=names)
     machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
     *_, last = advice_lines(Advice(one, Result(((machine, nodes),), None, ())))
     assert ("the pods named 2 nodes and get 3 here" in last) == told
 
 
 def test_pods_with_a_host_port_in_common_are_not_told_to_share_a_node() -> None:
-    kind, ports = ChangeKind.DROP_NODE_SELECTOR, ("23456 (x, which y adds)",)
-    one = Change.of(kind, "pod default/p", lambda found: found, key=HOSTNAME, value="node-7", ports=ports)
+    kind, names, ports = ChangeKind.DROP_NODE_SELECTOR, ("node-7",), ("23456 (x, which y adds)",)
+    facts: dict[str, Fact] = {"key": HOSTNAME, "value": "node-7", "nodes": names, "ports": ports}
+    one = Change.of(kind, "pod default/p", lambda found: found, **facts)
     machine = OfferingRef("g2-standard-4", "any", CapacityType.ON_DEMAND)
     *_, last = advice_lines(Advice(one, Result(((machine, 2),), None, ())))
     assert last == (
