@@ -76,6 +76,23 @@ def test_a_written_block_has_its_pool_and_all_that_was_tried(selector: dict[str,
     assert len(plan["placements"]) == 1
 
 
+def test_written_blocks_for_two_nvlink_domains_have_a_name_each(tmp_path: Path) -> None:
+    manifest, file = tmp_path / "manifest.yaml", tmp_path / "objects.yaml"
+    away = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "nvidia.com/gpu.clique"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away]}}
+    both = []
+    for name, more in {"a": {}, "b": {"affinity": apart}}.items():
+        labels = {"app": name}
+        pods = template({"nvidia.com/gpu": 4, "cpu": 8}, nodeSelector=BOUGHT["any"], **more)
+        spec = {"template": {**pods, "metadata": {"labels": labels}}, "selector": {"matchLabels": labels}}
+        both.append(workload("Deployment", "apps/v1", spec, name=name))
+    manifest.write_text(yaml.safe_dump_all(both), encoding="utf-8")
+    text = re.sub(r"\s+", " ", planned(manifest, options=["--write-objects", str(file)]))
+    assert "(2 times: podAntiAffinity" in text
+    blocks = [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one["kind"] == "CapacityBlock"]
+    assert [one["metadata"]["name"] for one in blocks] == ["advised", "advised-2"]
+
+
 def test_a_label_of_feature_discovery_is_there_with_its_profile(tmp_path: Path) -> None:
     manifest, pool = tmp_path / "manifest.yaml", tmp_path / "pool.yaml"
     pods = template({"nvidia.com/gpu": 1, "cpu": 1}, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-L4"})

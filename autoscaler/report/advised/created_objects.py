@@ -31,7 +31,7 @@ MEANINGS: Final = {
     "<GROUP>": "the name of your node pool, another one in each node template",
     "<POOL>": "the CapacityPool whose nodes the block has",
     "<ZONE>": "the zone of the machines that you buy",
-    "<RESERVATION>": "the provider's id of the reservation",
+    "<RESERVATION>": "the provider's id of the reservation, another one in each CapacityBlock",
     "<START>": "when it begins, such as 2027-01-31T11:30:00Z",
     "<END>": "when it ends",
 }
@@ -80,8 +80,8 @@ def _objects(advice: Advice, snapshot: Snapshot, name: str) -> Iterator[dict[str
         yield _object("CapacityPool", name, _pool(pool, launched, templates, given=_labels(groups)))
     others = [pool.name for pool in after.pools if pool not in created]
     of_block = name if created else others[0] if len(others) == 1 else "<POOL>"
-    for block in after.blocks[len(snapshot.blocks) :]:
-        yield _object("CapacityBlock", name, _block(block, of_block))
+    for number, block in enumerate(after.blocks[len(snapshot.blocks) :], start=1):
+        yield _object("CapacityBlock", f"{name}-{number}" if number > 1 else name, _block(block, of_block))
 
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
