@@ -20,6 +20,7 @@ from autoscaler.manifests.checks.patches import check_complete
 from autoscaler.manifests.checks.uses import GET_SLICES
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.planning.demand.scope import IMPLICIT
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers.class_hints import class_hints, ended_classes
 from instance_catalog.kubernetes import labels as keys
@@ -107,11 +108,26 @@ def _check_gang(pod: Fields, namespace: str, manifests: ManifestSet, problems: P
         (metadata.child("annotations"), keys.VOLCANO_POD_GROUP_NEW),
         (metadata.child("annotations"), keys.KAI_POD_GROUP),
     )
+    found = Problems()
     for fields, name in places:
-        _check(fields, name, f"{namespace}/", manifests.gangs, problems, what="PodGroup")
+        _check(fields, name, f"{namespace}/", manifests.gangs, found, what="PodGroup")
     reference = spec.child("workloadRef")
     prefix = f"{namespace}/{reference.text('name')}/"
-    _check(reference, "podGroup", prefix, manifests.gangs, problems, what="pod group in that Workload")
+    _check(reference, "podGroup", prefix, manifests.gangs, found, what="pod group in that Workload")
+    scheduler = spec.text("schedulerName")
+    planned = not scheduler or scheduler in _schedulers(manifests)
+    for problem in found:
+        if planned:
+            problems.error(problem.path, problem.message, problem.next_step)
+        else:  # nothing is planned for the pod, and its scheduler may need no more than the name
+            step = f"{problem.next_step}; leave it if {scheduler} needs no such object"
+            problems.warn(problem.path, f"{problem.message} in the files", step)
+
+
+def _schedulers(manifests: ManifestSet) -> set[str]:
+    """Those whose pods a plan is for."""
+    pools = (*manifests.pools.values(), *manifests.node_pools.values()) or (IMPLICIT,)
+    return {name for pool in pools for name in pool.scope.schedulers}
 
 
 def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:

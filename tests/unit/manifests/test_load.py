@@ -45,6 +45,17 @@ def test_a_pod_that_has_its_node_needs_no_group() -> None:
     assert not any("there is no PodGroup" in text for text in messages(loaded(bound, CLAIM)))
 
 
+def test_a_missing_group_of_a_pod_that_no_pool_is_for_hides_nothing_else() -> None:
+    """Its scheduler may use the name alone; in the scope of a pool it is planned as a part of the group."""
+    other = changed(GANG_POD, "spec:", "spec:\n  schedulerName: own")
+    found = loaded(other, CLAIM)
+    assert found.ok
+    (text,) = (one for one in messages(found) if "there is no PodGroup" in one)
+    assert "or correct the name; leave it if own needs no such object" in text
+    pool = "apiVersion: foreslice.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: gpu}\n"
+    assert not loaded(other, CLAIM, f"{pool}spec: {{limits: {{nodes: 1}}, scope: {{schedulerNames: [own]}}}}").ok
+
+
 def test_templates_become_claims_of_each_pod() -> None:
     found = loaded(JOB, TEMPLATE)
     assert messages(found) == []
