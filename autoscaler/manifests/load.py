@@ -11,6 +11,7 @@ from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.pod_templates import pods_in
 from autoscaler.manifests.assemble import assemble, complete
+from autoscaler.manifests.checks.misplaced import check_misplaced
 from autoscaler.manifests.checks.patches import half, lacking, patch
 from autoscaler.manifests.checks.planned import by_place, check_affinity, check_planned
 from autoscaler.manifests.checks.references import check_ray_cluster, check_references
@@ -359,6 +360,7 @@ def _check_names(objects: Iterable[_Object], uses: Uses, snapshot: Snapshot) -> 
         check_references(found.document, uses.manifests, found.problems)
         check_planned(found.document, waiting, uses.manifests, snapshot.claims, found.problems)
         check_affinity(found.document, waiting, unmet, found.problems)
+        check_misplaced(found.document, waiting, found.problems)
         check_use(found.document, uses, found.problems)
 
 

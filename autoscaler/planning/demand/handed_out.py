@@ -10,7 +10,9 @@ from typing import Final
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Fact
 from instance_catalog.drivers.device_plugins import handing_out
+from instance_catalog.kubernetes.labels import KAI_GPU_FRACTION, KAI_GPU_MEMORY
 
+KAI_PARTS: Final = (KAI_GPU_FRACTION, KAI_GPU_MEMORY)  # annotations
 # In annotations, which only their own systems read; a label may be of a team or a dashboard.
 _WORDS: Final = re.compile(r"(?:^|[^a-z])v?[gn]pus?(?:[^a-z]|$)")
 
@@ -19,6 +21,16 @@ _WORDS: Final = re.compile(r"(?:^|[^a-z])v?[gn]pus?(?:[^a-z]|$)")
 def names_device(key: str) -> bool:
     """True of the key of an annotation by which such a system is asked for a device."""
     return key.startswith(handing_out().keys) or bool(_WORDS.search(key))
+
+
+def asking_annotation(key: str) -> bool:
+    """True as well of one by which KAI Scheduler gives a part of a GPU."""
+    return key in KAI_PARTS or names_device(key)
+
+
+def asking_label(key: str) -> bool:
+    """The same of a label: other words in it may be those of a team or a dashboard."""
+    return key.startswith(handing_out().keys)
 
 
 def absent_word(text: str) -> str:
@@ -32,7 +44,7 @@ def handed_out(pod: Pod) -> Mapping[str, Fact]:
     "kind"; or nothing."""
     known = handing_out()
     asked = {key: value for key, value in pod.annotations.items() if names_device(key)}
-    labels = [key for key in pod.labels if key.startswith(known.keys)]
+    labels = list(filter(asking_label, pod.labels))
     found = [f"schedulerName {pod.scheduler_name}"] if pod.scheduler_name in known.schedulers else []
     found += [f"runtimeClassName {pod.runtime_class}"] if pod.runtime_class in known.runtime_classes else []
     found += [f"annotation {next(iter(asked))}"] if asked else [f"label {labels[0]}"] if labels else []
