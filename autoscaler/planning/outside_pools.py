@@ -158,13 +158,14 @@ def _handed_out(reason: Reason, having: Mapping[str, str]) -> Reason:
     own = next((having[name] for name in asked if name in having and not is_plugin_resource(name)), "")
     if not own or "by" in reason.detail or not all(name in having or is_plugin_resource(name) for name in asked):
         return reason
-    return replace(reason, detail=reason.detail.with_items({"by": f"device plugins of instance type {own}"}))
+    by = f"device plugins of instance type {own}"
+    return Reason.of(reason.code, reason.subject, resources=reason.detail["resources"], by=by)
 
 
 def _by_plugin(reason: Reason) -> tuple[str, ...]:
     """The resources of device plugins that keep a pod out of all scopes."""
     found = reason.detail.get("resources")
-    known = reason.code is Code.OUT_OF_SCOPE and reason.detail.keys() <= {"resources", "by"}
+    known = reason.code is Code.OUT_OF_SCOPE and reason.detail.keys() <= {"resources", "by", "whole"}
     return tuple(map(str, found)) if known and isinstance(found, tuple) else ()
 
 

@@ -229,7 +229,8 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, by which {shares} hands out parts of a GPU, and no node of a plan runs it "
         "(--strict counts it as not placed)",
         f"asks for {{resources}} ({{card}}), {_OWN_DEVICE}; {_OF_EXISTING}",
-        f"asks for {{resources}}, {_OWN_DEVICE}; if they are parts of an NVIDIA GPU, request {{whole}}; {_OF_EXISTING}",
+        f"asks for {{resources}}, {_OWN_DEVICE}; if they are parts of an NVIDIA GPU, claim MIG parts instead, as in "
+        f"docs/examples/mig-parts.yaml, or request {{whole}} for all of one; {_OF_EXISTING}",
         f"asks for {{resources}}, {_OWN_DEVICE}; {_OF_EXISTING}",
         "asks for a TPU slice of {formed}, which GKE's slice controller forms from existing node pools: no plan "
         "launches one",

@@ -56,8 +56,9 @@ def _parts(model: str) -> Iterator[tuple[str, int]]:
 
 
 def is_plugin_resource(resource: str) -> bool:
-    """True if a known device plugin offers the extended resource; nvidia.com/gpumem is no nvidia.com/gpu."""
-    return plugin_of(resource) is not None
+    """True if a known device plugin offers the extended resource; nvidia.com/gpumem is no nvidia.com/gpu. Of MIG parts,
+    other names than those of profiles are what an administrator calls them (nvidia.com/mig-small)."""
+    return plugin_of(resource) is not None and (not resource.startswith(_MIG_RESOURCES) or mig_profile(resource) != "")
 
 
 def driver_of_plugin(resource: str) -> str | None:

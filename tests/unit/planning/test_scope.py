@@ -98,6 +98,7 @@ def test_a_resource_that_a_class_would_serve_in_a_later_version_is_told_so() -> 
         ("nvidia.com/rdma-vf", True, False),
         ("mellanox.com/mlnxnics", True, False),
         ("nvidia.com/GA102", False, True),
+        ("nvidia.com/mig-small", False, True),  # no profile of a known GPU
         ("example.com/fpga", False, False),
     ],
 )
@@ -109,7 +110,8 @@ def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there(resource: str, 
     assert "if a DRA driver serves such devices, use a claim" in said
     assert "otherwise only existing nodes have them: give these with -f" in said
     assert (f"asks for {resource} (network cards of another system), which" in said) == cards
-    assert ("if they are parts of an NVIDIA GPU, request nvidia.com/gpu; " in said) == parts
+    claimed = "if they are parts of an NVIDIA GPU, claim MIG parts instead, as in docs/examples/mig-parts.yaml, or "
+    assert (f"{claimed}request nvidia.com/gpu for all of one; " in said) == parts
 
 
 def test_a_pod_to_which_something_unread_may_add_a_device_is_not_called_ordinary() -> None:

@@ -80,3 +80,11 @@ def test_its_card_is_in_use() -> None:
 def test_an_ignored_pod_is_told_that_a_pool_helps(catalog: list[InstanceType], told: str) -> None:
     (entry,) = plan(_asking(), catalog=Catalog.of(catalog)).outside
     assert told in texts_of(entry.reasons)
+
+
+def test_the_own_name_of_parts_is_handed_out_where_an_instance_type_has_it() -> None:
+    """Of MIG parts only the names of profiles are known; a catalog file may give a type another."""
+    parts = FrozenMap({"nvidia.com/mig-small": Quantity.of(1)})
+    asking = replace(pod("p"), containers=(Container("main", parts),))
+    (entry,) = plan(snapshot([asking]), catalog=Catalog.of([replace(BARE, extended_resources=parts)])).outside
+    assert "nvidia.com/mig-small, which device plugins of instance type flex hand out" in texts_of(entry.reasons)
