@@ -12,7 +12,7 @@ from autoscaler.lint.devices.mixed_groups import mixed_groups
 from autoscaler.lint.pods.cloud_nodes import architecture_tainted, groups_in_labels, made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
-from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT
+from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT, SHARING_CLAIM, labelled_as_shared
 from autoscaler.lint.pods.rdma_cards import cards_advice
 from autoscaler.lint.pods.required import field_of
 from autoscaler.model.capacity import CapacityPool
@@ -289,7 +289,9 @@ def _of_reservations(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """The product's name that only nodes with shared GPUs have, for the first pod that selects one."""
-    key, there = labels.NVIDIA_GPU_PRODUCT, {node.labels.get(labels.NVIDIA_GPU_PRODUCT) for node in snapshot.nodes}
+    key = labels.NVIDIA_GPU_PRODUCT
+    given = (*(node.labels for node in snapshot.nodes), *(pool.labels for pool in snapshot.pools))
+    there = {labels_of.get(key) for labels_of in given}
     asked = ((pod, name) for pod in snapshot.pods for names in pod.required_values({key}) for name in names)
     shared = ((pod, name) for pod, name in asked if name.endswith(SHARED_PRODUCT))
     found = [(pod, name) for pod, name in shared if not pod.bound and name not in there]
@@ -299,8 +301,8 @@ def _of_shared_gpus(snapshot: Snapshot) -> Iterator[Diagnostic]:
             field_of(pod, key),
             f"selects {name}: GPU feature discovery writes {SHARED_PRODUCT} where NVIDIA's device plugin shares "
             "each GPU among pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
-            "let the pods use one ResourceClaim, or keep such nodes with spec.baseline of a CapacityPool; for a whole "
-            f"GPU each, select {name.removesuffix(SHARED_PRODUCT)}",
+            f"{SHARING_CLAIM}, select {name.removesuffix(SHARED_PRODUCT)} for a whole GPU each, or, "
+            f"{labelled_as_shared(f'{key}={name}')}",
             pod.origin,
             others=len(found) - 1,
         )

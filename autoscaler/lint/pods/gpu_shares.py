@@ -19,6 +19,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 SHARED_PRODUCT: Final = "-SHARED"  # at the end of a product's name, in what GPU feature discovery writes
+SHARING_CLAIM: Final = "let the pods use one ResourceClaim (docs/examples/shared-claim.yaml)"
 _WHOLE = Quantity.of(100)
 _MEBI: Final = 2**20
 # Labels of NVIDIA's GPU feature discovery whose values say that pods share GPUs: NVIDIA/k8s-device-plugin 1b826ac,
@@ -67,8 +68,16 @@ def sharing_told(label: str) -> tuple[tuple[str, ...], str, str]:
         ("spec", "nodeSelector", label.partition("=")[0]),
         f"selects {label}: GPU feature discovery writes it where NVIDIA's device plugin shares each GPU among "
         "pods (time slicing or MPS); nodes of a plan hand out whole GPUs and have no such label",
-        "let the pods use one ResourceClaim (docs/examples/shared-claim.yaml), keep such nodes with spec.baseline of a "
-        "CapacityPool, or drop the label for a whole GPU each",
+        f"{SHARING_CLAIM}, drop the label for a whole GPU each, or, {labelled_as_shared(label)}",
+    )
+
+
+def labelled_as_shared(label: str) -> str:
+    """The pool for new nodes that share GPUs: no plan knows into how many parts."""
+    return (
+        f"if the device plugin of your new nodes is to share them, give a CapacityPool {label} in spec.labels, their "
+        f"GPU ({labels.ACCELERATOR}) in spec.requirements and spec.scope.pods: All; a plan then counts a whole GPU for "
+        "each pod that finds no room on such nodes"
     )
 
 

@@ -70,6 +70,7 @@ def test_a_label_of_nodes_that_share_gpus(key: str, shared: str, whole: str) -> 
     (found,) = told(selecting(key, shared))
     assert found.startswith(f"selects {key}={shared}: GPU feature discovery writes it where")
     assert "docs/examples/shared-claim.yaml" in found
+    assert f"give a CapacityPool {key}={shared} in spec.labels, their GPU" in found
     assert told(selecting(key, whole)) == []
     assert told(selecting(key, shared, **{labels.NVIDIA_GPU_PRODUCT: "Tesla-T4-SHARED"})) == []
     label = FrozenMap({key: shared})

@@ -231,8 +231,12 @@ def test_a_product_that_its_nodes_share(product: str, expected: int) -> None:
     state = snapshot([asking], [claim("c")], pools=(CapacityPool("gpu"),))
     found = list(supply_advice(state, plan_for(state, CATALOG, Policy(), NOW), CATALOG))
     assert ["each GPU among pods" in one.message for one in found] == [True] * expected
-    assert all(one.next_step.endswith("select Tesla-T4") for one in found)
-    there = replace(state, nodes=(Node("n", labels=FrozenMap({labels.NVIDIA_GPU_PRODUCT: product})),))
+    assert all("select Tesla-T4 for a whole GPU each, or, if" in one.next_step for one in found)
+    label = FrozenMap({labels.NVIDIA_GPU_PRODUCT: product})
+    shared = replace(state, pools=(CapacityPool("gpu", labels=label),))
+    more = supply_advice(shared, plan_for(shared, CATALOG, Policy(), NOW), CATALOG)
+    assert not any("each GPU among pods" in one.message for one in more)
+    there = replace(state, nodes=(Node("n", labels=label),))
     assert not list(supply_advice(there, plan_for(there, CATALOG, Policy(), NOW), CATALOG))
 
 
