@@ -15,7 +15,6 @@ from instance_catalog.kubernetes import labels
 # What examples write where the name of a node belongs: node-name, my-node, NODE_NAME, <the node>.
 _EXAMPLE: Final = re.compile(r"(?i)(?:(?:my|some|a|the|this|example|target)[-_. ])?(?:node|host)(?:[-_. ]?name)?")
 _MOST: Final = 3  # names in a message
-_GIVE: Final = "give the Node with -f to plan for it, or select machines by what they have"
 
 
 def placeholder_of_node(name: str) -> str:
@@ -41,9 +40,10 @@ def nodes_told(names: Sequence[str]) -> tuple[Path, str, str]:
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     left = next(filter(None, map(placeholder_of_node, names)), "")
     what = f"the node {names[0]}: it is" if len(names) == 1 else f"the nodes {', '.join(names[:_MOST])}{more}: they are"
-    its = "its name" if len(names) == 1 else "one of the names"
+    its, node, it = ("its name", "Node", "it") if len(names) == 1 else ("one of the names", "Nodes", "them")
+    give = f"give the {node} with -f to plan for {it}, or select machines by what they have"
     return (
         ("spec", "nodeSelector", labels.HOSTNAME),
         f"selects {what} not among the nodes that are given, and no node of a plan has {its}",
-        f"{left}; then {_GIVE}" if left else _GIVE,
+        f"{left}; then {give}" if left else give,
     )

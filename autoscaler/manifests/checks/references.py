@@ -20,6 +20,7 @@ from autoscaler.manifests.checks.patches import check_complete
 from autoscaler.manifests.checks.uses import GET_SLICES
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.model.capacity import KNOWN_SCHEDULERS
 from autoscaler.planning.demand.scope import IMPLICIT
 from instance_catalog.diagnostic import Diagnostic, Path, Severity
 from instance_catalog.drivers.class_hints import class_hints, ended_classes
@@ -114,12 +115,13 @@ def _check_gang(pod: Fields, namespace: str, manifests: ManifestSet, problems: P
     reference = spec.child("workloadRef")
     prefix = f"{namespace}/{reference.text('name')}/"
     _check(reference, "podGroup", prefix, manifests.gangs, found, what="pod group in that Workload")
-    scheduler = spec.text("schedulerName")
-    planned = not scheduler or scheduler in _schedulers(manifests)
+    scheduler = spec.text("schedulerName") or KNOWN_SCHEDULERS[0]
+    own = scheduler not in KNOWN_SCHEDULERS  # it may need no more than the name
     for problem in found:
-        if planned:
-            problems.error(problem.path, problem.message, problem.next_step)
-        else:  # nothing is planned for the pod, and its scheduler may need no more than the name
+        if scheduler in _schedulers(manifests):
+            more = f"; if {scheduler} needs no such object, write one for the plan alone" if own else ""
+            problems.error(problem.path, problem.message, f"{problem.next_step}{more}")
+        else:  # nothing is planned for the pod
             step = f"{problem.next_step}; leave it if {scheduler} needs no such object"
             problems.warn(problem.path, f"{problem.message} in the files", step)
 

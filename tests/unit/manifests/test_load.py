@@ -53,7 +53,9 @@ def test_a_missing_group_of_a_pod_that_no_pool_is_for_hides_nothing_else() -> No
     (text,) = (one for one in messages(found) if "there is no PodGroup" in one)
     assert "or correct the name; leave it if own needs no such object" in text
     pool = "apiVersion: foreslice.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: gpu}\n"
-    assert not loaded(other, CLAIM, f"{pool}spec: {{limits: {{nodes: 1}}, scope: {{schedulerNames: [own]}}}}").ok
+    planned = loaded(other, CLAIM, f"{pool}spec: {{limits: {{nodes: 1}}, scope: {{schedulerNames: [own]}}}}")
+    assert not planned.ok
+    assert any("if own needs no such object, write one for the plan alone" in one for one in messages(planned))
 
 
 def test_templates_become_claims_of_each_pod() -> None:
