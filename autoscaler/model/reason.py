@@ -122,7 +122,7 @@ class Code(Enum):
     SHORTAGE = "Shortage"  # the provider had none
     LAUNCH_FAILED = "LaunchFailed"  # error, message, until: the provider's answer
     QUARANTINED = "Quarantined"
-    GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
+    GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted; missing: the object that says how many are wanted
     GANG_TOPOLOGY = "GangTopology"
     BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together; first: this many get one
     TIED_SPLIT = "TiedSplit"  # the same for pods that required affinity ties to one node

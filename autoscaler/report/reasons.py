@@ -185,7 +185,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "is quarantined until {until} after {boots} failed boots, {mispredictions} mispredictions and {drifts} drifts",
         "is quarantined",
     ),
-    Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),
+    Code.GANG_INCOMPLETE: (
+        "needs {wanted} pods at once, {placed} could be placed",
+        "its {missing}, such as a PodGroup, does not exist, which says how many pods start together: create it",
+        "is incomplete",
+    ),
     Code.GANG_TOPOLOGY: ("all pods must share one {key}", "all pods must share one topology domain"),
     Code.BUNDLE_SPLIT: (
         "pods that share a claim do not fit one node together; {first} of them come first",

@@ -169,7 +169,7 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     if pod.gang and gang is None and "PodGroup" in snapshot.unreadable:
         yield from unreadable(snapshot, Subject("gang", pod.gang.key), "PodGroup")
     elif pod.gang and gang is None:
-        yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", pod.gang.key), wanted="its group object", placed=0)
+        yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", pod.gang.key), missing="group object")
     for feature in gang.unsupported if gang else ():
         yield Reason.of(Code.UNSUPPORTED, Subject("gang", pod.gang.key) if pod.gang else NO_SUBJECT, feature=feature)
 

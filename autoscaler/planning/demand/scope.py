@@ -154,7 +154,7 @@ def _scope_refusal(
         elif any(one.startswith(_NVIDIA) for one in plugins):
             named["whole"] = f"{_NVIDIA}gpu"
         if shared := next(filter(None, map(shared_gpu_resources().get, plugins)), ""):
-            named["shares"] = shared
+            named = {"resources": plugins, "shares": shared}
         if ended := next((found for found in map(retired, plugins) if found), None):
             named |= {"ended": ended.ended, "now": ended.now, "resources": tuple(filter(retired, plugins))}
         handed = {} if plugins else handed_out(pod)

@@ -37,6 +37,7 @@ def test_whole_gpus_of_several_containers_are_added_up() -> None:
         (asking(shared=3, cpu=1), asking(gpu=3, cpu=1), f"{GPU} 3"),
         (asking(slices=2, shared=0), asking(gpu=2), f"{GPU} 2"),
         (asking(**{"nvshare.com/gpu": 1}), asking(gpu=1), f"{GPU} 1"),
+        (asking(**{"nvidia.com/vgpu-number": 2, "nvidia.com/vgpu-memory": 9}), asking(gpu=2), f"{GPU} 2"),
         (asking(memory=3000), asking(memory=3000), ""),  # HAMi adds a number of GPUs that only its own settings have
     ],
 )

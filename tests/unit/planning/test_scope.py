@@ -114,6 +114,15 @@ def test_a_resource_that_nobody_knows_is_of_nodes_that_are_there(resource: str, 
     assert (f"{claimed}request nvidia.com/gpu for all of one; " in said) == parts
 
 
+def test_a_share_of_a_gpu_is_told_with_its_system_alone() -> None:
+    wants = Container("main", FrozenMap({"nvidia.com/vgpu-number": Quantity.of(1)}))
+    (entry,) = plan(snapshot([replace(pod("p"), containers=(wants,))])).outside
+    assert text_of(entry.reasons[0]).endswith(
+        "asks for nvidia.com/vgpu-number, by which vgpu-manager hands out parts of a GPU, and no node of a plan runs "
+        "it (--strict counts it as not placed)"
+    )
+
+
 def test_a_pod_to_which_something_unread_may_add_a_device_is_not_called_ordinary() -> None:
     waiting = replace(pod("web"), unread=Unread("ServingRuntime r", "give it"))
     result = plan(snapshot([waiting]))
@@ -294,6 +303,8 @@ def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> N
     state = snapshot([no_claim, alone], [claim("c")], gangs=gang("g", 2))
     assert [reason.code for reason in why_pending(no_claim, state)] == [Code.CLAIM_NOT_FOUND]
     assert [reason.code for reason in why_pending(alone, state)] == [Code.GANG_INCOMPLETE]
+    (reason,) = why_pending(alone, snapshot([alone], [claim("c")]))
+    assert "its group object, such as a PodGroup, does not exist" in text_of(reason)
 
 
 def test_a_claim_whose_name_the_status_lost_is_told_apart_from_one_that_is_not_made_yet() -> None:
