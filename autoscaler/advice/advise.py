@@ -88,7 +88,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import made_by_cloud, queue_labels
 from instance_catalog.types.instance_type import Accelerator
 
-_BESIDE_VOLUMES = 8  # plans for changes beside volume claims
+_BESIDE_VOLUMES = 12  # plans for changes beside volume claims: as many as without these
 _PAIRS = 10  # tried at most, of the smallest changes
 _PREPARING = frozenset(
     {

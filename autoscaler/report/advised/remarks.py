@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -19,6 +20,20 @@ from instance_catalog.drivers.device_plugins import network_card
 from instance_catalog.kubernetes.labels import CLOUD, DEFAULT_STORAGE_CLASS, HOSTNAME
 from instance_catalog.prediction.system_labels import SYSTEM_KEYS
 from instance_catalog.types.clouds import cloud_facts, facts_of
+
+# Labels of Node Feature Discovery by PCI class and vendor, as it writes them by default, for NVIDIA (10de): the page
+# "Worker configuration", sources.pci.deviceLabelFields. The names of the classes: the PCI ID Repository.
+_PCI_LABEL = re.compile(r"feature\.node\.kubernetes\.io/pci-(0300|0302)_10de\.present")
+_PCI_CLASSES = {
+    "0300": (
+        "where an NVIDIA GPU is a display controller (PCI class 0300), as in workstations; most data center GPUs are "
+        "3D controllers (0302), so their nodes do not have it"
+    ),
+    "0302": (
+        "where an NVIDIA GPU is a 3D controller (PCI class 0302), as most data center GPUs are, and only with its own "
+        "defaults (the GPU Operator has it write pci-10de.present): no plan predicts it"
+    ),
+}
 
 
 def result_text(result: Result) -> str:
@@ -45,6 +60,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     yield from _of_cloud(advice)
     yield from _network(advice)
     yield from _no_longer_together(advice)
+    yield from _of_pci_classes(advice)
     yield from _example_of_class(advice)
     yield from _of_parts(advice)
     yield from (f"{name} needs more: {each.problem}; {each.next_step}" for name, each in advice.result.needs)
@@ -97,6 +113,13 @@ def _no_longer_together(advice: Advice) -> Iterator[str]:
     yield (
         f"{told}; those that have to share one need a required podAffinity to each other with topologyKey {HOSTNAME}"
     )
+
+
+def _of_pci_classes(advice: Advice) -> Iterator[str]:
+    """The meaning of the labels of Node Feature Discovery that are dropped: no plan predicts them."""
+    for key in sorted(map(str, keys_dropped(advice.change))):
+        if (found := _PCI_LABEL.fullmatch(key)) is not None:
+            yield f"Node Feature Discovery writes {key} {_PCI_CLASSES[found[1]]}"
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:

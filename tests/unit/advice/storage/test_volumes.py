@@ -184,3 +184,19 @@ def test_pods_that_affinity_wants_and_the_files_lack_are_part_of_the_change(volu
     assert ("create PersistentVolumeClaim default/models" in line) is bool(volumes)
     there = pod("other", labels=FrozenMap({"app": "server"}), node_name="elsewhere", phase="Running")
     assert "give the pod" not in "".join(advice(replace(given, pods=(waiting, there))))
+
+
+@pytest.mark.parametrize(
+    ("pci_class", "written"), [("0300", "where an NVIDIA GPU is a display controller"), ("0302", "a 3D controller")]
+)
+def test_a_missing_claim_behind_a_label_of_people_and_one_that_no_node_has(pci_class: str, written: str) -> None:
+    """None of the three changes helps alone, and no two of them."""
+    key = f"feature.node.kubernetes.io/pci-{pci_class}_10de.present"
+    selector = FrozenMap({key: "true", "gpu-worker": "true"})
+    waiting = pod("p", "c", node_selector=selector, volumes=("models",))
+    (line,) = advice(replace(snapshot([waiting], [claim("c", gpus())]), from_files=True))
+    assert "create PersistentVolumeClaim default/models" in line
+    assert f"and drop nodeSelector {key}=true" in line
+    assert "create a CapacityPool with spec.limits.nodes 1 or more and gpu-worker=true in spec.labels" in line
+    assert f"Node Feature Discovery writes {key} " in line
+    assert written in line
