@@ -123,9 +123,10 @@ class Holding:
 @dataclass(frozen=True, slots=True)
 class TooSmall:
     """Pods of a plan whose GPUs do not hold their models, or (not `surely`) hold them and leave a model server hardly
-    any room: the first and how many there are, what the `weights` of its model take and what its GPUs `have`, in GiB,
-    and what would hold all of them, where that was found; `accelerators`: that do, if no plan was made, the cheapest
-    first with the price of a machine that has as many; None: no price is known."""
+    any room: the first and how many there are, with those that share their weights, what the `weights` of its model
+    take and what its GPUs `have`, in GiB, and what would hold all of them, where that was found; `accelerators`: that
+    do, if no plan was made, the cheapest first with the price of a machine that has as many; None: no price is
+    known."""
 
     pod: str
     pods: int
@@ -137,7 +138,7 @@ class TooSmall:
     surely: bool = True
     bits: int = 16
     accelerators: tuple[tuple[str, Decimal | None], ...] = ()
-    every: tuple[str, ...] = ()  # of these pods and those that share their weights, by key
+    every: tuple[str, ...] = ()  # of these pods, by key
     share: float = 0  # of the memory, if an option says how much
 
     @property
@@ -210,9 +211,10 @@ def _finding(
     found: Sequence[Placed], instead: Holding | None, accelerators: tuple[tuple[str, Decimal | None], ...]
 ) -> TooSmall:
     first = found[0]
+    every = tuple(dict.fromkeys(key for one in found for key in (one.pod.key, *one.sharing)))
     return TooSmall(
         first.pod.key,
-        len(found),
+        len(every),
         first.container.model_billions or 0,
         first.weights / 2**30,
         f"{first.gpus} × {first.card.model}{' of its group' if first.gpus > first.own else ''}",
@@ -221,7 +223,7 @@ def _finding(
         surely=not first.holds(first.card),
         bits=first.container.model_bits,
         accelerators=accelerators,
-        every=tuple(dict.fromkeys(key for one in found for key in (one.pod.key, *one.sharing))),
+        every=every,
         share=first.container.memory_share if first.container.serves_model else 0,
     )
 

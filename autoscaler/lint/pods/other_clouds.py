@@ -40,8 +40,8 @@ class OtherCloud:
 
 
 def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], catalog: Catalog) -> Iterator[Diagnostic]:
-    """The first pod that only nodes of another cloud run, with everything of it that says so; one that asks for devices
-    before all others."""
+    """The first pod that only nodes of another cloud run, with everything of it that says so, and the number of others
+    that say the same; one that asks for devices before all others."""
     elsewhere = [pod for pod in snapshot.pods if pod.key in found]
     for pod in sorted(elsewhere, key=lambda pod: not any("/" in name for name in requested_resources(pod)))[:1]:
         of = found[pod.key]
@@ -54,7 +54,7 @@ def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], cata
             f"{' and '.join(sorted({one.cloud for one in catalog}))} alone",
             f"there, leave the pod to that cloud's own autoscaler{_to_plan_it(pod, of, catalog)}",
             pod.origin,
-            others=len(found) - 1,
+            others=sum((one.selected, one.asked) == (of.selected, of.asked) for one in found.values()) - 1,
         )
 
 

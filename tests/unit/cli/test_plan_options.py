@@ -267,6 +267,20 @@ def test_a_model_that_its_gpu_does_not_hold_is_told_first(tmp_path: Path) -> Non
     assert run("-f", str(path), "--cloud", "aws", "--strict").exit_code == 3
 
 
+def test_all_pods_that_share_the_weights_of_a_model_count_as_not_working(tmp_path: Path) -> None:
+    """Only the leader names the model."""
+    path, container = tmp_path / "model.yaml", "name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}"
+    path.write_text(
+        "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: s}\nspec:\n"
+        "  leaderWorkerTemplate:\n    size: 2\n    leaderTemplate: {spec: {containers: [{args: "
+        f"[--model, org/Qwen3-32B], {container}}}]}}}}\n"
+        f"    workerTemplate: {{spec: {{containers: [{{{container}}}]}}}}\n"
+    )
+    said = " ".join(run("-f", str(path), "--cloud", "aws").stdout.split())
+    assert "2 pods placed (2 of them where they do not work: see the warnings)" in said
+    assert "warning: Pod default/s-0 and 1 more: the weights of its model with 32 billion" in said
+
+
 @pytest.mark.parametrize(("dtype", "told"), [("bfloat16", True), ("half", False)])
 def test_vllm_of_before_its_fallback_on_a_t4_is_warned_of(tmp_path: Path, dtype: str, told: bool) -> None:
     path = tmp_path / "model.yaml"

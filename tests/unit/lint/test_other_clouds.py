@@ -227,3 +227,12 @@ def test_a_daemon_set_for_machines_of_another_cloud_is_told() -> None:
     (found,) = foreign_advice(state, CATALOG)
     assert found.subject == "DaemonSet default/a"
     assert "BM.GPU.H100.8, which only nodes of Oracle Cloud have: its pods run on no node of a plan" in found.message
+
+
+def test_only_pods_that_select_the_same_are_counted_with_the_first() -> None:
+    first, same, other = (
+        replace(waiting(selects=key), name=name)
+        for key, name in ((LABEL, "a"), (LABEL, "b"), ("vke.volcengine.com/gpu-name", "c"))
+    )
+    (found,) = told(first, same, other)
+    assert (found.subject, found.others) == ("Pod default/a", 1)
