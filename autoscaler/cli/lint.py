@@ -108,7 +108,7 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
     surprises = (
         *advice(loaded.snapshot),
         *foreign_advice(loaded.snapshot, catalog),
-        *meant_advice(loaded.snapshot),
+        *meant_advice(loaded.snapshot, catalog),
     )
     found += [Finding(QUESTIONABLE, surprise) for surprise in surprises]
     reported = [f.diagnostic for f in found if f.rule is CEL_COMPILE]

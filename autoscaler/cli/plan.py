@@ -286,7 +286,7 @@ def _advice(
         *_memory(cheaper_if_measured(decided, snapshot, catalog, used, now)),
         *advice(snapshot),
         *foreign_advice(loaded.snapshot, catalog, decided),
-        *meant_advice(loaded.snapshot),
+        *meant_advice(loaded.snapshot, catalog),
         *names_advice(snapshot),
         *plan_advice(snapshot, decided),
         *supply_advice(snapshot, decided, catalog, dear_disks=disks is not None),

@@ -3,7 +3,7 @@ the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.dra.claims.extended_resources import EXTENDED_RESOURCE_GATE, extended_resource_classes
@@ -12,7 +12,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import Container, Pod
+from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -61,7 +61,6 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _refused_sharing(snapshot)
     yield from _invalid_configs(snapshot)
     yield from _admin_access(snapshot)
-    yield from _no_cpu(snapshot)
     yield from _resources_not_served(snapshot)
 
 
@@ -199,26 +198,6 @@ def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:
     return clique in keys or (gang is not None and gang.topology_key == clique)
 
 
-def _no_cpu(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Pods that claim devices and ask for no CPU in the container with them: kube-scheduler takes them for free."""
-    served = {one.extended_resource_name for one in snapshot.classes} - {None}
-    found = [
-        pod
-        for pod in snapshot.pods
-        if not pod.bound and (_claims(pod, snapshot) or served & _requested(pod))
-        if not _requests_cpu(pod, _with_devices(pod, served))
-    ]
-    if found:
-        yield surprise(
-            f"Pod {found[0].key}",
-            ("spec", "containers", next(iter(_with_devices(found[0], served)), 0), "resources", "requests"),
-            "asks for devices and requests no cpu: the smallest machine with the device is enough for it",
-            "request the cpu and memory that it uses",
-            found[0].origin,
-            others=len(found) - 1,
-        )
-
-
 def _resources_not_served(snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Pods in scope whose extended resource a DeviceClass would serve if a feature gate were on (KEP-5004).
 
@@ -242,19 +221,6 @@ def _resources_not_served(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 def _requested(pod: Pod) -> set[str]:
     return {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
-
-
-def _with_devices(pod: Pod, served: Set[str | None]) -> dict[int, Container]:
-    """Its containers that use devices, by their index: what others beside them request is not for the same program."""
-    return {i: one for i, one in enumerate(pod.containers) if one.claims or served & one.requests.keys()}
-
-
-def _requests_cpu(pod: Pod, having: Mapping[int, Container]) -> bool:
-    """True if its containers `having` devices request CPU, or any of it where none is known to have them."""
-    own = tuple(having.values()) or (*pod.containers, *(one for one in pod.init_containers if not one.sidecar))
-    amounts = [container.requests for container in own]
-    amounts += [pod.pod_requests] if pod.pod_requests is not None else []
-    return any("cpu" in requests and requests["cpu"].sign > 0 for requests in amounts)
 
 
 def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
@@ -380,12 +346,3 @@ def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
             "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
             found.pod.origin,
         )
-
-
-def _claims(pod: Pod, snapshot: Snapshot) -> Sequence[ResourceClaim]:
-    found = [_claim_of(pod, entry.claim, snapshot) for entry in pod.claims if entry.claim]
-    return [claim for claim in found if claim is not None]
-
-
-def _claim_of(pod: Pod, name: str | None, snapshot: Snapshot) -> ResourceClaim | None:
-    return snapshot.claims.get(f"{pod.namespace}/{name}") if name else None

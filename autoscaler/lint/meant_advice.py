@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from autoscaler.lint.advice import surprise
+from autoscaler.lint.pods.no_cpu import no_cpu
 from autoscaler.lint.pods.required import field_of
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -14,10 +15,12 @@ from autoscaler.planning.demand.scope import asks_for_no_device
 from autoscaler.planning.supply.simulated_nodes import is_simulated, wants_simulated_node
 from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.kubernetes import labels
+from instance_catalog.types.catalog import Catalog
 
 
-def meant_advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
+def meant_advice(snapshot: Snapshot, catalog: Catalog) -> Iterator[Diagnostic]:
     """One warning of each kind, about the first pod that it concerns; of the snapshot as it was given."""
+    yield from no_cpu(snapshot, catalog)
     waiting = [pod for pod in snapshot.pods if not pod.bound]
     kept = [pod for pod in waiting if required_domain(pod) and not asks_for_no_device(pod)]
     assumed = not (snapshot.pools or snapshot.nodes)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from autoscaler.lint.advice import advice, plan_advice, reason_of
+from autoscaler.lint.advice import advice, plan_advice
 from autoscaler.model.capacity import Baseline, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
@@ -123,23 +123,6 @@ def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod,
     found = told(snapshot([consumer], [CHANNEL], gangs=gangs))
     assert len(found) == expected
     assert all("nvidia.com/gpu.clique (Exists)" in one.next_step for one in found)
-
-
-def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
-    (found,) = told(snapshot([pod("a", "c", cpu="0"), pod("b", "d", cpu="0")], [claim("c"), claim("d")]))
-    assert found.about == "Pod default/a and 1 more"
-    assert str(reason_of(found).subject) == found.about
-    assert told(snapshot([pod("a", "c")], [claim("c")])) == []
-
-
-def test_the_container_with_the_gpu_has_to_request_cpu_and_not_the_one_beside_it() -> None:
-    beside = pod("a", "c")
-    using = Container("gpu", claims=("c",))
-    (found,) = told(snapshot([replace(beside, containers=(*beside.containers, using))], [claim("c")]))
-    assert found.path == ("spec", "containers", 1, "resources", "requests")
-    asking = replace(using, requests=FrozenMap({"cpu": Quantity.parse("2")}))
-    idle = replace(beside.containers[0], requests=FrozenMap({}))
-    assert told(snapshot([replace(beside, containers=(idle, asking))], [claim("c")])) == []
 
 
 def test_a_prepaid_block_that_no_pod_uses() -> None:

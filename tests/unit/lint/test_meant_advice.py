@@ -16,7 +16,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Toleration
-from tests.builders import claim, pod, snapshot
+from tests.builders import CATALOG, claim, pod, snapshot
 
 TOLERATION = (Toleration(labels.KWOK_NODE, "Exists"),)
 OF_KWOK = replace(pod("p", "c"), node_selector=FrozenMap({"type": "kwok"}), tolerations=TOLERATION)
@@ -30,7 +30,7 @@ def requiring(*terms: tuple[str, str, tuple[str, ...]], **fields: Any) -> Pod:
 
 
 def told(given: Pod, **more: Any) -> list[str]:
-    return [one.message for one in meant_advice(replace(snapshot([given], [claim("c")]), **more))]
+    return [one.message for one in meant_advice(replace(snapshot([given], [claim("c")]), **more), CATALOG)]
 
 
 @pytest.mark.parametrize(
@@ -102,5 +102,5 @@ def test_a_control_plane_that_is_given_needs_no_warning() -> None:
 
 def test_the_devices_of_a_simulated_node_are_asked_for_as_well() -> None:
     """Its Node alone has no devices for a claim."""
-    (found,) = meant_advice(snapshot([OF_KWOK], [claim("c")]))
+    (found,) = meant_advice(snapshot([OF_KWOK], [claim("c")]), CATALOG)
     assert "with the ResourceSlices of its devices (kubectl get nodes,resourceslices -o yaml)" in found.next_step

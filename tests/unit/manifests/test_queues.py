@@ -20,7 +20,7 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from tests.builders import NOW, shipped
+from tests.builders import CATALOG, NOW, shipped
 
 V1 = "kueue.x-k8s.io/v1beta2"
 TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoSchedule"}
@@ -143,7 +143,7 @@ def test_one_domain_of_a_topology_is_not_promised(tmp_path: Path) -> None:
         "annotations": {labels.KUEUE_ONE_DOMAIN: "cloud.google.com/gce-topology-block"}
     }
     found = read(tmp_path, asked)
-    (warning,) = meant_advice(found.snapshot)
+    _, warning = meant_advice(found.snapshot, CATALOG)
     assert "share one cloud.google.com/gce-topology-block have room for all" in warning.message
     assert "nodes of a3-highgpu-8g, " in warning.message
 

@@ -14,7 +14,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.clouds import cloud_facts
-from tests.builders import pod, snapshot
+from tests.builders import CATALOG, pod, snapshot
 
 BLOCK = labels.GCE_TOPOLOGY_BLOCK
 H100 = {labels.GKE_ACCELERATOR: "nvidia-h100-80gb"}
@@ -61,7 +61,7 @@ def test_an_image_says_it_more_exactly() -> None:
     (found,) = with_implied_selectors(snapshot([asked])).pods
     assert found.required_values({labels.INSTANCE_TYPE}) == [("a3-megagpu-8g",)]
     assert "its image works nowhere else" in implied_reason(found, asked)
-    (warning,) = meant_advice(snapshot([asked]))
+    (warning,) = meant_advice(snapshot([asked]), CATALOG)
     assert "planned on these" not in warning.message
 
 
@@ -74,7 +74,7 @@ def test_the_types_are_in_the_catalog() -> None:
 def test_a_domain_of_pods_without_devices_is_no_news() -> None:
     """Nothing is launched for them, wherever Kueue keeps them."""
     plain = replace(pod("p"), annotations=FrozenMap({labels.KUEUE_ONE_DOMAIN: "example.com/rack"}))
-    assert list(meant_advice(snapshot([plain]))) == []
+    assert list(meant_advice(snapshot([plain]), CATALOG)) == []
 
 
 def test_workers_get_the_gpus_that_their_leader_selects() -> None:
@@ -86,7 +86,7 @@ def test_workers_get_the_gpus_that_their_leader_selects() -> None:
         implied_reason(with_implied_selectors(given).pods[1], worker)
         == "planned on nvidia-h100-80gb, as others of its group"
     )
-    (warning,) = meant_advice(given)
+    (warning,) = meant_advice(given, CATALOG)
     assert warning.subject == "Pod default/w"
     assert "others of its group select cloud.google.com/gke-accelerator=nvidia-h100-80gb" in warning.message
 
@@ -94,12 +94,12 @@ def test_workers_get_the_gpus_that_their_leader_selects() -> None:
 def test_a_group_that_selects_two_machines_says_nothing_of_the_rest() -> None:
     given = snapshot([of_group("l", **H100), of_group("m", **{labels.GKE_ACCELERATOR: "nvidia-l4"}), of_group("w")])
     assert with_implied_selectors(given).pods == given.pods
-    assert list(meant_advice(given)) == []
+    assert list(meant_advice(given, CATALOG)) == []
 
 
 def test_who_says_which_machines_there_are_decides() -> None:
     pools = (CapacityPool("any", Mode.ACT, drivers=("nvidia",)),)
     given = snapshot([of_group("l", **H100), of_group("w"), kept_to(BLOCK)], pools=pools)
     assert with_implied_selectors(given) is given
-    (warning,) = meant_advice(given)
+    (warning,) = meant_advice(given, CATALOG)
     assert "planned on these" not in warning.message
