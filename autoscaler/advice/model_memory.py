@@ -140,6 +140,7 @@ class TooSmall:
     accelerators: tuple[tuple[str, Decimal | None], ...] = ()
     every: tuple[str, ...] = ()  # of these pods, by key
     share: float = 0  # of the memory, if an option says how much
+    without_bfloat16: bool = False  # the GPUs lack it, and its vLLM may stop for that
 
     @property
     def memory(self) -> str:
@@ -225,6 +226,7 @@ def _finding(
         accelerators=accelerators,
         every=every,
         share=first.container.memory_share if first.container.serves_model else 0,
+        without_bfloat16=first.container.vllm_bfloat16 and _capability(first.card) < _BFLOAT16,
     )
 
 

@@ -31,12 +31,14 @@ def _small(found: TooSmall) -> tuple[str, str]:
         f"the weights of its model with {found.billions:g} billion parameters take about {found.weights:.0f}Gi in "
         f"{found.bits} bits, and its {found.gpus} {found.memory}: "
     )
+    lacks = "bfloat16 needs compute capability 8.0, and vLLM stops there if --dtype or an old version asks for it"
+    besides = f"; besides, {lacks}" if found.without_bfloat16 else ""
     if found.surely:
         unless = {16: "unless they are quantised ", 8: "unless they are quantised further "}.get(found.bits, "")
-        return f"{problem}kube-scheduler puts it there, and {unless}the model does not load", step
+        return f"{problem}kube-scheduler puts it there, and {unless}the model does not load{besides}", step
     return (
         f"{problem}that hardly leaves room for activations and the KV cache of a model server"
-        f"{'' if found.share else ' (vLLM takes about 0.9 of the memory by default)'}, which may not start"
+        f"{'' if found.share else ' (vLLM takes about 0.9 of the memory by default)'}, which may not start{besides}"
     ), step
 
 

@@ -338,3 +338,12 @@ def test_weights_above_what_a_server_takes_of_the_memory_do_not_load(server: boo
     """13.97Gi of the 15Gi of a T4, of which vLLM takes 0.92."""
     found = told(given(serving(7.5, server=server)))
     assert (found is not None and found.surely) is surely
+
+
+@pytest.mark.parametrize(("asked", "told_of"), [(True, 1), (False, 0)])
+def test_a_gpu_that_is_too_small_may_lack_bfloat16_as_well(asked: bool, told_of: int) -> None:
+    """Who quantises the weights to fit meets that next."""
+    (container,) = serving(32, server=True).containers
+    found = told(given(replace(serving(32), containers=(replace(container, vllm_bfloat16=asked),))))
+    assert found is not None
+    assert model_text(found)[0].count("; besides, bfloat16 needs compute capability 8.0") == told_of
