@@ -152,9 +152,11 @@ class DeviceEntry(_Entry):
     @model_validator(mode="after")
     def _fits_the_hardware(self) -> DeviceEntry:
         _known(self.where, CONDITIONS[self.for_each], "where")
-        index = () if self.for_each == "node" else ("index",)
-        _known(fields_in(self.name), index, "name")
-        if index and "{index}" not in self.name:
+        each = self.for_each != "node"
+        if not each and fields_in(self.name):
+            raise ValueError(f"name: {self.name!r} without a field in braces: forEach: node makes one device a node")
+        _known(fields_in(self.name), ("index",), "name")
+        if each and "{index}" not in self.name:
             raise ValueError("a name with {index}, so that no two devices have the same")
         if len(self.attributes) + len(self.capacity) > _MOST_PROPERTIES:
             raise ValueError(f"at most {_MOST_PROPERTIES} attributes and capacities, the API's limit for a device")

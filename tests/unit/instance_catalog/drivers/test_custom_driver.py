@@ -220,6 +220,7 @@ def test_every_type_knows_the_drivers_of_its_catalog(tmp_path: Path) -> None:
             "allowMultipleAllocations: true with capacityKey: otherwise an allocation says nothing of capacities",
         ),
         ("name: port-{index}", "name: pipe-{index}", "another name for every device template"),
+        ("name: controller", "name: hf-{index}", "name: 'hf-{index}' without a field in braces: forEach: node makes"),
         ("forEach: networkCard", "forEach: card", "allowed: 'accelerator', 'networkCard' or 'node'"),
         ("release: v1.2.0", "relase: v1.2.0", "did you mean 'release'?"),
     ],
