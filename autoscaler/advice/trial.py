@@ -19,7 +19,7 @@ from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lint.pods.cloud_nodes import untolerated, untolerated_architecture
 from autoscaler.lint.pods.disk_space import empty_paths
 from autoscaler.lint.pods.rdma_cards import cards_unasked, rdma_of
-from autoscaler.lint.supply_advice import advised_gpu
+from autoscaler.lint.supply_advice import advised_assumptions, advised_gpu
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -59,7 +59,7 @@ class Result:
     the nodes and the pods with claims do not tolerate. `useless`: why pods do not work there, with the next step.
     `any_gpu`: that pods name no GPU and get the cheapest. `guessed`: instance types whose price is a guess.
     `architecture`: that an image may lack that of the machine. `paths`: that directories of new nodes are empty.
-    `oversized`: a machine with fewer of the accelerators on which the pods would fit with smaller requests.
+    `oversized`: a machine with fewer of the accelerators that does for smaller requests. `assumed`: of the machines.
     """
 
     launches: tuple[tuple[OfferingRef, int], ...]
@@ -82,6 +82,7 @@ class Result:
     paths: str = ""
     cards_unasked: bool = False
     oversized: Smaller | None = None
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +178,13 @@ class Replanner:
         useless = tuple(f"{one.subject.name}: {one.detail['problem']}; {one.detail['next_step']}" for one in reasons)
         unpriced = any(part.kind is ChangeKind.SET_PRICE for part in change.steps)
         price = None if unpriced else found.usd_per_hour
-        any_gpu = advised_gpu(pods, plan, self.asked.catalog)
         other = unaware(pods, plan)
         architecture, paths = other.text if other is not None else "", empty_paths(pods, plan)
         large = oversized(plan, pods, self.asked.catalog)
-        found = replace(found, oversized=large[min(large)] if large else None)
-        found = replace(found, usd_per_hour=price, taints=taints, useless=useless, any_gpu=any_gpu)
+        assumed = advised_assumptions(pods, plan, self.asked.catalog, idle=not large)
+        found = replace(found, oversized=large[min(large)] if large else None, assumed=assumed)
+        found = replace(found, any_gpu=advised_gpu(pods, plan, self.asked.catalog))
+        found = replace(found, usd_per_hour=price, taints=taints, useless=useless)
         return replace(found, architecture=architecture, paths=paths, cards_unasked=any(cards_unasked(pods, plan)))
 
     def _taken_tolerations(self, after: Snapshot, plan: Plan) -> tuple[Taint, ...]:

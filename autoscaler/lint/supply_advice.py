@@ -8,6 +8,7 @@ from typing import Final
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.devices.assigned import assigned_by_others
+from autoscaler.lint.devices.idle import mostly_idle
 from autoscaler.lint.devices.mixed_groups import mixed_groups
 from autoscaler.lint.pods.cloud_nodes import architecture_tainted, groups_in_labels, made_by_clouds, tainted_by_cloud
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
@@ -128,6 +129,13 @@ def advised_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> str:
         return ""
     card_text = f"{_card(card)}{_weights(asking[0])}"
     return f"names no GPU model or memory, so it gets the cheapest whole GPUs: {card_text}; {_how_to_name(asking[0])}"
+
+
+def advised_assumptions(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, idle: bool) -> tuple[str, ...]:
+    """What such a plan assumes of the machines, and, if asked, which of their devices it leaves `idle`."""
+    assumed = [*_assumed_plugins(snapshot, plan, catalog), *(() if snapshot.pools else _discovered(plan))]
+    texts = (f"{one.subject}: {one.message}; {one.next_step}" for one in assumed)
+    return (*texts, *(mostly_idle(plan, catalog) if idle else ()))
 
 
 def _of_any_model(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> tuple[Accelerator | None, list[Pod]]:

@@ -71,6 +71,7 @@ def remarks(advice: Advice) -> Iterator[str]:
         yield f"the pod {oversized_text(advice.result.oversized)}"
     yield from _otherwise(advice)
     yield from _any_gpu(advice)
+    yield from advice.result.assumed
 
 
 def _example_of_class(advice: Advice) -> Iterator[str]:
@@ -153,8 +154,8 @@ def _beside_scheduler(result: Result) -> Iterator[str]:
 
 
 def _any_gpu(advice: Advice) -> Iterator[str]:
-    """That the pods take any GPU, unless the labels of the pool or the size of its model say so already."""
-    said = bool(advice.result.models or list(_guessed(advice)))
+    """That the pods take any GPU, unless the size of its model says so already."""
+    said = bool(advice.result.models)
     dropped = len(keys_dropped(advice.change))  # they may have meant one
     then = f"without {'it' if dropped == 1 else 'these labels'}, " if dropped else ""
     if advice.result.any_gpu and not said:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.lint.pods.disk_space import advised_disk
-from autoscaler.lint.supply_advice import advised_gpu, supply_advice
+from autoscaler.lint.supply_advice import advised_assumptions, advised_gpu, supply_advice
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
 from autoscaler.model.plan import HandedOut, Plan
@@ -310,3 +310,31 @@ def test_a_change_that_buys_a_machine_says_how_large_its_disk_is_assumed_to_be(
         "g2-standard-24 "
     )
     assert text.startswith(expected) or not told
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "driver", "expected"),
+    [
+        ("p5en.48xlarge", "nvidia", ["7 of 8 H200 of each p5en.48xlarge stay free, and are paid for"]),
+        ("p5en.48xlarge", "nvidia:mig=all-1g.18gb", []),  # its devices are parts
+        ("g6.xlarge", "nvidia", []),
+        (
+            "g6.xlarge",
+            "nvidia:feature-discovery",
+            ["instance type g6.xlarge: pods select it by labels of NVIDIA GPU fea"],
+        ),
+    ],
+)
+def test_what_a_plan_with_a_change_assumes_and_leaves_unused(
+    instance_type: str, driver: str, expected: list[str]
+) -> None:
+    found = advised_assumptions(STATE, launching(instance_type, driver), SHIPPED, idle=True)
+    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
+def test_a_plan_with_a_change_relies_on_a_device_plugin() -> None:
+    plan = launching("g6.8xlarge", "nvidia")
+    handed = (HandedOut("vpc.amazonaws.com/efa", 1, 0),)
+    plan = replace(plan, launches=tuple(replace(node, handed_out=handed) for node in plan.launches))
+    (found,) = advised_assumptions(STATE, plan, SHIPPED, idle=False)
+    assert found.startswith("resource vpc.amazonaws.com/efa: no DeviceClass serves it, so its device plugin is assumed")
