@@ -75,3 +75,12 @@ def filling_expressions(names: Sequence[str], file: str) -> str:
         "it looks like an expression of Chainsaw, which fills it in while it runs the test: write the value for each "
         f"VALUE and run `sed {edits} < {source} | foreslice plan -f -`"
     )
+
+
+def writing_names(names: Sequence[str], file: str) -> str:
+    """The next step for a file in which names such as SET_AT_RUNTIME stand for values, unknown to envsubst. The longest
+    is replaced first, as another may be a part of it."""
+    source = "FILE" if file in ("", "-") else shlex.quote(file)
+    edits = " ".join(f"-e 's|{name}|VALUE|g'" for name in sorted(names, key=lambda name: (-len(name), name)))
+    write = "the value for VALUE" if len(names) == 1 else "a value for each VALUE"
+    return f"{LIKE_A_VARIABLE}write {write} and run `sed {edits} < {source} | foreslice plan -f -`"

@@ -24,6 +24,7 @@ from autoscaler.manifests.unfilled.templates import (
     filling_expressions,
     rendering,
     substituting,
+    writing_names,
 )
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.diagnostic import Diagnostic, Severity
@@ -34,6 +35,7 @@ _VALUE: Final = re.compile(r"^[\s-]*(?:[\w./-]+:(?=\s))?")  # what stands before
 _IMAGE: Final = ("image",)  # a warning about images names all of the file
 _EXPRESSION: Final = re.compile(r"\(\$([A-Za-z_]\w*)\)")  # as a whole value: of Chainsaw
 _QUOTED: Final = re.compile(r"'[^']+'")
+_NAME: Final = re.compile(r"__[A-Z]+(?:_[A-Z]+)*__|(?<!\w)[A-Z][A-Z0-9]*(?:_[A-Z][A-Z0-9]*)+(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,10 @@ def _for_all(
     warns = lead.severity is not Severity.ERROR
     alone = group.kind.startswith(LOOKS_LIKE) or (warns and (group.kind != "placeholder" or lead.path[-1:] == _IMAGE))
     told = _told(members, group, in_file)
+    if group.kind == "name":
+        texts = [*(text for one in members for text in _QUOTED.findall(one.message)), *(text for _, text in told)]
+        written = list(dict.fromkeys(name for text in texts for name in _NAME.findall(text)))
+        step = writing_names(written, group.file) if written else step
     lines = {one.line for one in members}
     further = [] if alone else [(line, text) for line, text in told if line not in lines]
     more = f"; {_others(others, lead, group, further, dict(told))}" if others or further else ""

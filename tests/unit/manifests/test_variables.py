@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED
+from autoscaler.kube.problem import PLACEHOLDER
 from autoscaler.manifests.classify import NO_INFLUENCE
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.manifests.unfilled.templates import rendering, substituting
@@ -145,7 +145,16 @@ def test_a_name_without_dollar_is_no_variable_of_envsubst() -> None:
     (step,) = steps(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: POD_NAME}\nspec: {containers: [{name: c, image: i}]}\n"
     )
-    assert step == UNREPLACED
+    assert step == (
+        "it looks like a variable that was not replaced: write the value for VALUE and run "
+        "`sed -e 's|POD_NAME|VALUE|g' < FILE | foreslice plan -f -`"
+    )
+
+
+def test_the_longest_name_is_replaced_first() -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: THE_POD, namespace: THE_POD_SPACE}\n"
+    (step,) = steps(pod + "spec: {containers: [{name: c, image: i}]}\n")
+    assert "write a value for each VALUE and run `sed -e 's|THE_POD_SPACE|VALUE|g' -e 's|THE_POD|VALUE|g' <" in step
 
 
 def test_variables_of_a_file_that_is_no_yaml_are_named_too() -> None:
