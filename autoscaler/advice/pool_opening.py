@@ -115,7 +115,7 @@ def node_labels(asked: Situation) -> Iterator[Change]:
 def add_labels(asked: Situation, pool: CapacityPool) -> Iterator[Change]:
     """Those of the labels that the pool does not have yet."""
     wanted = {**_of_affinity(asked.pod, pool), **asked.pod.node_selector}
-    wanted = {k: value for k, value in wanted.items() if _given_by_people(k, value) and not made_by_cloud(k, value)}
+    wanted = {k: value for k, value in wanted.items() if given_by_people(k, value) and not made_by_cloud(k, value)}
     if not all(map(is_label_value, wanted.values())):
         return  # no node can have it; a value of a node affinity may be as long as an object
     # What a gang shares, where it names groups of nodes: one pool is one group, and any name does.
@@ -204,7 +204,7 @@ def _of_affinity(pod: Pod, pool: CapacityPool) -> dict[str, str]:
     return {**anything, **values}
 
 
-def _given_by_people(key: str, value: str) -> bool:
+def given_by_people(key: str, value: str) -> bool:
     """True if a node has the label only because its pool says so; no driver writes a label with a resource's name. A
     MIG layout is written by people as well, but one that divides GPUs is a driver's option: nodes have other devices
     then."""

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.pod_changes import keys_dropped
 from autoscaler.advice.pool_changes import GIVING_LABELS
-from autoscaler.advice.pool_opening import any_group
+from autoscaler.advice.pool_opening import any_group, given_by_people
 from autoscaler.advice.trial import Advice, Result
+from autoscaler.lint.pods.cloud_terms import cloud_named
 from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.storage import CLUSTER_DEFAULT
 from autoscaler.report.advised.model_texts import model_text
@@ -61,6 +62,7 @@ def remarks(advice: Advice) -> Iterator[str]:
     yield from _network(advice)
     yield from _no_longer_together(advice)
     yield from _of_pci_classes(advice)
+    yield from _own_labels(advice)
     yield from _example_of_class(advice)
     yield from _of_parts(advice)
     yield from (f"{name} needs more: {each.problem}; {each.next_step}" for name, each in advice.result.needs)
@@ -121,6 +123,18 @@ def _of_pci_classes(advice: Advice) -> Iterator[str]:
     for key in sorted(map(str, keys_dropped(advice.change))):
         if (found := _PCI_LABEL.fullmatch(key)) is not None:
             yield f"Node Feature Discovery writes {key} {_PCI_CLASSES[found[1]]}"
+
+
+def _own_labels(advice: Advice) -> Iterator[str]:
+    """The other way to serve pods that name a model in a label of their own: nodes of the nearest that have it."""
+    for part in (part for part in advice.change.steps if part.kind is ChangeKind.NEAREST_MODEL):
+        key, values = str(part.detail["key"]), _texts(part, "was")
+        if values and given_by_people(key, str(values[0])) and not cloud_named(key):
+            yield (
+                f"only people give nodes the label {key}: a CapacityPool with {key}={values[0]} in spec.labels and "
+                f"{part.detail['label']} In [{', '.join(map(str, _texts(part, 'accelerators')))}] in "
+                "spec.requirements serves pods that select it"
+            )
 
 
 def _of_parts(advice: Advice) -> Iterator[str]:

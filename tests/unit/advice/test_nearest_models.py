@@ -55,3 +55,14 @@ def test_nor_where_the_nearest_model_does_not_help() -> None:
     state, catalog = snapshot([waiting], [claim("c", gpus(4))]), shipped("g4dn.12xlarge", "g5.xlarge")
     found = advise(waiting, state, catalog, plan_for(state, catalog, Policy(), NOW), Policy(), NOW)
     assert ChangeKind.DROP_NODE_SELECTOR not in {entry.change.kind for entry in found}
+
+
+@pytest.mark.parametrize(
+    ("key", "told"), [("accelerator", True), (KEY, False), ("machine.cluster.vke.volcengine.com/gpu-name", False)]
+)
+def test_nodes_of_the_nearest_model_may_have_a_label_that_people_give(key: str, told: bool) -> None:
+    waiting = replace(pod("p", "c"), node_selector=FrozenMap({key: "nvidia-a10"}))
+    state, catalog = snapshot([waiting], [claim("c", gpus())]), shipped("g4dn.xlarge", "g5.xlarge")
+    found = advise(waiting, state, catalog, plan_for(state, catalog, Policy(), NOW), Policy(), NOW)
+    pool = f"a CapacityPool with {key}=nvidia-a10 in spec.labels and foreslice.dev/accelerator In [nvidia-a10g] in"
+    assert (pool in advice_lines(found)[0]) is told
