@@ -15,6 +15,7 @@ from autoscaler.kube.affinity import Affinity, parse_affinity, parse_topology_sp
 from autoscaler.kube.containers import parse_container, pod_level_resources, resource_list
 from autoscaler.kube.equal_parts import read_once
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.host_paths import paths_read, paths_there_before, rdma_devices
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import checkpoint_interval, expected_duration, max_wait, no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
@@ -58,8 +59,6 @@ _OF_CONTAINERS = (
     *("volumeDevices", "volumeMounts", "workingDir"),
 )
 _UNREAD = ("affinity", *_IGNORED, *_OF_CONTAINERS)
-_THERE_BEFORE = ("Directory", "File", "Socket", "CharDevice", "BlockDevice")  # types of hostPath
-_RDMA_DEVICES = "/dev/infiniband"  # where rdma-core opens them
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of the scheduler's message
@@ -178,8 +177,9 @@ def _parse(
         image_volumes=tuple(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
         ),
-        host_paths=_host_paths(spec),
-        rdma=_rdma(spec),
+        host_paths=paths_there_before(spec),
+        paths_read=paths_read(spec),
+        rdma=rdma_devices(spec),
         memory_volume=_memory_volume(spec),
         csi_drivers=_csi_drivers(spec),
         node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
@@ -330,18 +330,6 @@ def _memory_volume(spec: Fields) -> Quantity | None:
             with suppress(QuantityError):
                 found.append(Quantity.parse(str(limit)))
     return max(found, default=None)
-
-
-def _host_paths(spec: Fields) -> tuple[str, ...]:
-    """Paths of the node that the kubelet does not create."""
-    mounted = (volume.child("hostPath") for volume in spec.children("volumes"))
-    return tuple(found.text("path") for found in mounted if found.text("type") in _THERE_BEFORE)
-
-
-def _rdma(spec: Fields) -> str:
-    """The directory of the node's RDMA devices, where it mounts that or one of them."""
-    mounted = (volume.child("hostPath").text("path") for volume in spec.children("volumes"))
-    return next((path for path in mounted if path.startswith(_RDMA_DEVICES)), "")
 
 
 def _csi_drivers(spec: Fields) -> tuple[str, ...]:

@@ -182,6 +182,7 @@ class Pod(Namespaced):
     volumes: tuple[str, ...] = ()  # names of PersistentVolumeClaims in the pod's namespace
     image_volumes: tuple[str, ...] = ()  # references of images that are mounted
     host_paths: tuple[str, ...] = ()  # paths of the node that must exist for it to start; schedulers do not check them
+    paths_read: tuple[str, ...] = field(default=(), compare=False)  # directories of the node whose files it needs
     rdma: str = field(default="", compare=False)  # the path of its node by which it uses RDMA cards
     memory_volume: Quantity | None = None  # the largest sizeLimit of its emptyDir volumes of medium Memory
     csi_drivers: tuple[str, ...] = ()  # of volumes in the pod spec; schedulers do not check them

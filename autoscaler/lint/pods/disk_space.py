@@ -100,12 +100,18 @@ def _of_any_node(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[str, Persiste
 
 def path_of_node(pod: Pod) -> str:
     """A path of the node that has to be there and that no node image is known to have; or nothing."""
-    return next((path for path in _unknown_paths(pod) if _plain(path) not in _OF_LINUX), "")
+    there = (path for path in _unknown_paths(pod) if path in pod.host_paths)
+    return next((path for path in there if _plain(path) not in _OF_LINUX), "")
+
+
+def files_of_node(pod: Pod) -> str:
+    """A path of the node that is empty on a new one, while the pod needs what is in it; or nothing."""
+    return next((path for path in _unknown_paths(pod) if path in pod.paths_read), "")
 
 
 def _unknown_paths(pod: Pod) -> Iterator[str]:
     """The paths of the node in which a new one may lack what the pod expects."""
-    for path in pod.host_paths:
+    for path in (*pod.host_paths, *pod.paths_read):
         plain = _plain(path)
         inside = any(plain == known or plain.startswith(f"{known}/") for known in _OF_EVERY_NODE)
         if not inside and plain not in _FILLED:
@@ -122,6 +128,15 @@ def path_told(path: str) -> tuple[Path, str, str]:
         f"mounts {path} of its node (hostPath), which must be there before: it does not start on a new node "
         "whose image or start script does not make the path",
         "put the data on a PersistentVolume, or have your nodes make the path when they start",
+    )
+
+
+def files_told(path: str) -> tuple[Path, str, str]:
+    return (
+        ("spec", "volumes"),
+        f"mounts {path} of its node (hostPath), which is empty on a new node: what the pod expects there, such as the "
+        "weights of a model, is not on it",
+        "use a file system that all nodes mount, or have your nodes fill the path when they start",
     )
 
 

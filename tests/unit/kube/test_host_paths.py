@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.kube.test_pod import parsed, pod
 
 
@@ -15,6 +17,33 @@ def test_paths_of_the_node_that_must_be_there_before() -> None:
     ]
     found, problems = parsed(pod(volumes=volumes))
     assert (found.host_paths, problems) == (("/data", "/x.sock"), [])
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "told"),
+    [
+        ("/srv/models", {"mountPath": "/m"}, True),
+        ("/mnt/data", {"mountPath": "/models"}, True),
+        ("/mnt/data", {"mountPath": "/d", "readOnly": True}, True),
+        ("/mnt/data", {"mountPath": "/d"}, False),
+        ("/models", {"mountPath": "/root/.cache/huggingface"}, False),
+        ("/srv/output", {"mountPath": "/model-output"}, False),
+    ],
+)
+def test_directories_of_the_node_whose_files_a_container_needs(
+    path: str, mount: dict[str, object], *, told: bool
+) -> None:
+    volume = {"name": "v", "hostPath": {"path": path}}
+    mounting = {"name": "c", "image": "x", "volumeMounts": [{"name": "v", **mount}]}
+    with_gpu = {**mounting, "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    found, problems = parsed(pod(volumes=[volume], containers=[with_gpu]))
+    assert (found.paths_read, problems) == ((path,) if told else (), [])
+    typed = {"name": "v", "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+    assert parsed(pod(volumes=[typed], containers=[with_gpu]))[0].paths_read == ()
+    without, _ = parsed(pod(volumes=[volume], containers=[mounting]))
+    assert without.paths_read == ((path,) if mount.get("readOnly") else ())
+    filled, _ = parsed(pod(volumes=[volume], containers=[with_gpu], initContainers=[{**mounting, "name": "i"}]))
+    assert filled.paths_read == ((path,) if told and mount.get("readOnly") else ())
 
 
 def test_rdma_cards_of_the_node() -> None:

@@ -52,3 +52,8 @@ def test_a_path_that_a_new_node_does_not_have(path: str) -> None:
 @pytest.mark.parametrize("path", ["/", "/dev/shm", "/etc/", "/mnt", "/root", "/var", "/var/lib/kubelet/pods"])
 def test_a_path_that_every_node_has(path: str) -> None:
     assert list(foreign_advice(snapshot([pod("p", host_paths=(path,))]), CATALOG)) == []
+
+
+def test_a_directory_whose_files_a_pod_needs_is_empty_on_a_new_node() -> None:
+    (found,) = foreign_advice(snapshot([pod("p", paths_read=("/usr/lib/models", "/mnt"))]), CATALOG)
+    assert found.message.startswith("mounts /mnt of its node (hostPath), which is empty on a new node")
