@@ -29,6 +29,7 @@ TRAINER: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _KSERVE: Final = "serving.kserve.io"
 _NIM: Final = "apps.nvidia.com"
+_CACHED: Final = "MODEL_OF_NIM_CACHE"  # the variable by which the check of memory sees it; no pod has it
 _CONFIG: Final = "LLMInferenceServiceConfig"
 _SERVING: Final = ("ServingRuntime", "ClusterServingRuntime")  # in the order in which KServe looks for a name
 _CLUSTER_WIDE: Final = ("ClusterTrainingRuntime", "ClusterServingRuntime")
@@ -119,7 +120,7 @@ def _completed(one: Document, templates: _Templates) -> Document:
         runtime = templates.get((of, "" if of in _CLUSTER_WIDE else one.metadata.namespace, name))
         return replace(one, value=_job_set(fields, runtime), written=one.value) if runtime is not None else one
     if group == _NIM and kind in ("NIMService", "NIMPipeline"):
-        return replace(one, value=_with_volumes(fields, one.metadata.namespace, templates))
+        return replace(one, value=_with_caches(fields, one.metadata.namespace, templates))
     if (group, kind) == (_KSERVE, "LLMInferenceService"):
         return replace(one, value=_with_configs(fields, one.metadata.namespace, templates))
     if (group, kind) == (_KSERVE, "InferenceService"):
@@ -133,21 +134,36 @@ def _completed(one: Document, templates: _Templates) -> Document:
     return one
 
 
-def _with_volumes(nim: Fields, namespace: str, templates: _Templates) -> dict[str, object]:
-    """The NIMService or NIMPipeline, with the names of the claims that the NIMCaches which it names have themselves
-    (GetPVCName of NVIDIA/k8s-nim-operator f63f74d, api/apps/v1alpha1/nimcache_types.go)."""
+def _with_caches(nim: Fields, namespace: str, templates: _Templates) -> dict[str, object]:
+    """The NIMService or NIMPipeline, with what it takes from the NIMCaches that it names: the names of claims that they
+    have themselves (GetPVCName of NVIDIA/k8s-nim-operator f63f74d, api/apps/v1alpha1/nimcache_types.go), and the model,
+    as a variable."""
 
     def stored(spec: Fields) -> object:
         cache = spec.child("storage").child("nimCache").text("name")
         found = templates.get(("NIMCache", namespace, cache))
-        name = found.child("spec").child("storage").child("pvc").text("name") if found is not None else ""
-        return over(_raw(spec), {"storage": {"pvc": {"name": name}}}) if name else _raw(spec)
+        if found is None:
+            return _raw(spec)
+        name, model = found.child("spec").child("storage").child("pvc").text("name"), _cached_model(found)
+        made: object = over(_raw(spec), {"storage": {"pvc": {"name": name}}}) if name else _raw(spec)
+        env = spec.raw("env") or []
+        named = model and isinstance(env, list)
+        return over(made, {"env": [*_list(env), {"name": _CACHED, "value": model}]}) if named else made
 
     spec = nim.child("spec")
     if "services" not in spec:
         return {**_raw(nim), "spec": stored(spec)}
     services = [{**_raw(one), "spec": stored(one.child("spec"))} for one in spec.children("services")]
     return {**_raw(nim), "spec": {**_raw(spec), "services": services}}
+
+
+def _cached_model(cache: Fields) -> str:
+    """The name of the model of a NIMCache, with the precision that it asks for; "" if it says none."""
+    source = cache.child("spec").child("source")
+    named = next((name for of in ("hf", "dataStore") if (name := source.child(of).text("modelName"))), "")
+    image = source.child("ngc").text("modelPuller").rpartition("/")[2].partition(":")[0]
+    precision = source.child("ngc").child("model").text("precision")
+    return named or (f"{image}-{precision}" if image and precision else image)
 
 
 def _with_runtime(predictor: Fields, runtime: Fields) -> dict[str, object] | None:

@@ -129,6 +129,27 @@ def test_a_cache_is_a_pod_that_fills_the_volume_of_services(given: dict[str, str
     assert str(found.snapshot.pods[0].containers[0].requests["cpu"]) == "2"
 
 
+@pytest.mark.parametrize(
+    ("source", "billions", "bits"),
+    [
+        ({"hf": {"modelName": "Some-Model-8B-v1", "modelPuller": "nvcr.io/nim/nvidia/llm-nim:1"}}, 8, 16),
+        ({"dataStore": {"modelName": "some-model-3b"}}, 3, 16),
+        ({"ngc": {"modelPuller": "nvcr.io/nim/some/model-70b-instruct:1.8"}}, 70, 16),
+        ({"ngc": {"modelPuller": "nvcr.io/nim/some/model-70b:1", "model": {"precision": "fp8"}}}, 70, 8),
+        ({"ngc": {"modelPuller": "nvcr.io/nim/nvidia/llm-nim:1"}}, None, 16),
+    ],
+)
+def test_the_model_of_a_service_is_that_of_its_cache(source: dict[str, Any], billions: float | None, bits: int) -> None:
+    storage = {"storage": {"pvc": {"name": "c", "create": True, "size": "5Gi", "storageClass": "fast"}}}
+    found = loaded(
+        text("NIMCache", "c", {"source": source, **storage}),
+        service(storage={"nimCache": {"name": "c"}}, env=[{"name": "A", "value": "b"}]),
+    )
+    assert names(found) == ["c-job-0", "n-0"]
+    (container,) = found.snapshot.pods[1].containers
+    assert (container.model_billions, container.model_bits) == (billions, bits)
+
+
 def test_a_cache_that_is_not_given_is_asked_for_by_its_claim() -> None:
     (problem,) = messages(loaded(service(storage={"nimCache": {"name": "c"}})))
     assert "there is no PersistentVolumeClaim 'c-pvc' in the files" in problem
