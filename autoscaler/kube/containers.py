@@ -37,7 +37,9 @@ _IGNORED = (
 _POD_LEVEL = ("cpu", "memory")
 _ZERO = Quantity.of(0)
 _WHOLE: Final = 16  # bits of weights that nobody made smaller
-_LATENT: Final = 8  # of DeepSeek-V3 and its like, as they are published
+# DeepSeek-V3 and its like, whose cache is small, in the bits in which they are published.
+_LATENT: Final = 8
+_OF_LATENT: Final = re.compile(r"(?i)deepseek-(?:v3|r1)|kimi-k2")
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
 # Qwen3-32B and llama-3.1-8b-instruct; Mixtral-8x7B and gemma-3n-E4B have another meaning.
 _SIZE: Final = re.compile(r"[-_.]([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
@@ -62,15 +64,31 @@ _KV_CACHE: Final = re.compile(r"(?i)kv[-_]cache[-_]dtype\W{1,4}\S+")  # nothing 
 _FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
 # Models whose names say no size, or only what is active of it: the billions of parameters and the bits with which they
 # are published. Another word or a tag behind the name makes it another model. Sources, read 2026-11: DeepSeek-V3:
-# README_WEIGHTS.md and tag fp8 of deepseek-ai/DeepSeek-V3; R1: README.md of deepseek-ai/DeepSeek-R1, which says that it
-# is trained from V3; V3.1: "DeepSeek V3/V3.1/R1 Usage" of SGLang, which runs the three alike. Kimi-K2: README.md of
+# README_WEIGHTS.md and tag fp8 of deepseek-ai/DeepSeek-V3; R1: README.md of deepseek-ai/DeepSeek-R1, which says that
+# it is trained from V3; V3.1: "DeepSeek V3/V3.1/R1 Usage" of SGLang, which runs the three alike. Kimi-K2: README.md of
 # MoonshotAI/Kimi-K2 ("1T", "block-fp8"). Llama 4: models/llama4/MODEL_CARD.md of meta-llama/llama-models; Maverick is
-# published in FP8 as well, and named so.
+# published in FP8 as well, and named so. DeepSeek-V4: recipes.vllm.ai (1.6T) and vLLM's API page of deepseek_v4
+# (experts in FP4, the rest in FP8: 4 bits are the least), Flash: page of OpenRouter (284B). Kimi-K2-Thinking:
+# Kimi-K2-Think.md of vllm-project/recipes (INT4); K2.5 and K2.6: Unsloth's guides (1T in 600 GB). MiniMax-M2:
+# Xinference's page (230B) and docs/vllm_deploy_guide.md of MiniMaxAI/MiniMax-M2.5 (220 GB for each of the three).
+# GLM-4.5: README.md of zai-org/GLM-4.5; 4.6: collection glm-46 of zai-org. Mistral Large, Phi-4: pages of Ollama's
+# library; Phi-4-reasoning: page of OpenRouter; Command R: cards of CohereForAI.
 _PUBLISHED: Final = tuple(
     (re.compile(rf"(?i)(?<![\w.-])(?:{name})(?![\w.:-])"), billions, bits)
     for name, billions, bits in (
         (r"deepseek-(?:v3(?:\.1)?|r1)(?:-(?:base|zero|0324|0528|terminus|671b))*", 671, 8),
+        (r"deepseek-v4-flash", 284, 4),
+        (r"deepseek-v4-pro", 1600, 4),
         (r"kimi-k2(?:-(?:base|instruct|0905))*", 1000, 8),
+        (r"kimi-k2(?:-thinking|\.[56])", 1000, 4),
+        (r"minimax-m2(?:\.[15])?", 230, 8),
+        (r"glm-4\.5(?:-base)?", 355, 16),
+        (r"glm-4\.5-air(?:-base)?", 106, 16),
+        (r"glm-4\.6", 357, 16),
+        (r"mistral-large-instruct-24(?:07|11)", 123, 16),
+        (r"c4ai-command-r-plus", 104, 16),
+        (r"c4ai-command-r-v01", 35, 16),
+        (r"phi-4(?:-reasoning(?:-plus)?)?", 14, 16),
         (r"llama-4-scout-17b-16e(?:-instruct)?", 109, 16),
         (r"llama-4-maverick-17b-128e(?:-instruct)?", 400, 16),
     )
@@ -232,7 +250,7 @@ def named_model(text: str) -> NamedModel:
         beside=bool(_BESIDE.search(text)),
         serves=serves and not _OWN_SHARE.search(text),
         share=min((float(share) for share in _SHARE.findall(text)), default=0),
-        latent=largest in published and bits == _LATENT,
+        latent=largest in published and bits == _LATENT and bool(_OF_LATENT.search(text)),
         context=_context(text) if serves and _VLLM.search(text) else 0,
         bfloat16=found.bfloat16 or (bfloat16 and bits == _WHOLE),
     )
