@@ -289,26 +289,32 @@ def _owners(plan: Plan, driver: str) -> dict[tuple[str, DeviceId], set[str]]:
 
 
 def _refused_sharing(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Sharing settings that the driver refuses when it prepares the claim: the pod is bound and never starts."""
-    given = " ".join(profile for pool in snapshot.pools for profile in pool.drivers)
+    """Sharing settings that the driver refuses when it prepares the claim: the pod is bound and never starts. The step
+    turns on all that the claims need, since a pool names each driver once."""
+    given = [profile for pool in snapshot.pools for profile in pool.drivers]
     for facts in driver_facts().values():
+        refused: dict[str, tuple[str, list[ResourceClaim]]] = {}
         for strategy, gate in facts.sharing_gates.items():
             named = [
                 claim
                 for claim in snapshot.claims.values()
                 if any(c.driver == facts.driver and opaque.strategy(c.parameters) == strategy for c in claim.config)
             ]
-            if named and f"{gate}=true" not in given:
-                yield surprise(
-                    f"ResourceClaim {named[0].key}",
-                    ("spec", "devices", "config"),
-                    f"asks for sharing strategy {strategy}: driver {facts.driver} refuses that with its feature "
-                    f"gate {gate} off, the default, and the pod would not start",
-                    f"install the driver with featureGates.{gate}=true, and say so in a CapacityPool: "
-                    f"spec.drivers.profiles: ['{facts.profile}:{gate}=true']",
-                    named[0].origin,
-                    others=len(named) - 1,
-                )
+            if named and f"{gate}=true" not in " ".join(given):
+                refused[gate] = strategy, named
+        own = (profile for profile in given if profile.replace("@", ":").partition(":")[0] == facts.profile)
+        profile = ":".join((next(own, facts.profile), *(f"{gate}=true" for gate in refused)))
+        gates = " and ".join(f"featureGates.{gate}=true" for gate in refused)
+        for gate, (strategy, named) in refused.items():
+            yield surprise(
+                f"ResourceClaim {named[0].key}",
+                ("spec", "devices", "config"),
+                f"asks for sharing strategy {strategy}: driver {facts.driver} refuses that with its feature "
+                f"gate {gate} off, the default, and the pod would not start",
+                f"install the driver with {gates}, and say so in a CapacityPool: spec.drivers.profiles: ['{profile}']",
+                named[0].origin,
+                others=len(named) - 1,
+            )
 
 
 def _invalid_configs(snapshot: Snapshot) -> Iterator[Diagnostic]:

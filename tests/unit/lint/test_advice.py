@@ -177,6 +177,25 @@ def test_sharing_that_the_driver_refuses_names_the_gate(
     assert [one.next_step.split("featureGates.")[1].split("=")[0] for one in found] == gates
 
 
+@pytest.mark.parametrize(
+    ("drivers", "profile"),
+    [
+        ((), "nvidia"),
+        (("compute-domain", "nvidia:IMEXDaemonsWithDNSNames=true"), "nvidia:IMEXDaemonsWithDNSNames=true"),
+    ],
+)
+def test_sharing_of_two_kinds_has_one_step(drivers: tuple[str, ...], profile: str) -> None:
+    """A pool names each driver once, with all of its options."""
+    pools = (CapacityPool("team", drivers=drivers),) if drivers else ()
+    claims = [replace(sharing(name), name=name.lower()) for name in ("TimeSlicing", "MPS")]
+    state = snapshot([pod("p", "c")], claims, pools=pools)
+    steps = {one.next_step for one in told(state) if one.field == "spec.devices.config"}
+    assert steps == {
+        "install the driver with featureGates.TimeSlicingSettings=true and featureGates.MPSSupport=true, and say so in "
+        f"a CapacityPool: spec.drivers.profiles: ['{profile}:TimeSlicingSettings=true:MPSSupport=true']"
+    }
+
+
 def test_each_invalid_configuration_is_told_once_with_all_that_is_wrong() -> None:
     wrong = ['{"apiVersion": "v1", "kind": "Gpu"}', '{"apiVersion": "v1", "kind": "Gpu"}', "[]"]
     claims = [
