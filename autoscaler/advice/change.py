@@ -53,6 +53,7 @@ class ChangeKind(Enum):
     REWRITE_LABEL = "RewriteLabel"
     NAME_ZONE = "NameZone"  # key, zones: their ids; regions: of these, () if unknown; command: that lists the names
     DROP_RESOURCES = "DropResources"  # resources: what only nodes of other clouds or systems have
+    CORRECT_CONFIG = "CorrectConfig"  # was, value: the version of the configuration that a driver reads
     DROP_CONFIG = "DropConfig"
     CLAIM_PARTS = "ClaimParts"  # resources: of MIG parts; devices: "COUNT with CONDITION"; device_class
     WHOLE_GPUS = "WholeGpus"  # resources: parts of GPUs; instead: the request for whole ones

@@ -24,6 +24,7 @@ from autoscaler.model.resource_claim import (
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.nothing_has import leaves_open
 from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.drivers import opaque
 from instance_catalog.drivers.attribute_names import gated_attributes, renamed_attributes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -222,12 +223,29 @@ def claims_apart(asked: Situation) -> Iterator[Change]:
 
 
 def refused_configs(asked: Situation) -> Iterator[Change]:
-    """Claims without the configuration that the driver refuses."""
+    """Claims with the version of the configuration that the driver reads, where only that is wrong; or without the
+    configuration that it refuses."""
     if Code.PREPARE_REFUSED not in asked.codes:
         return
     for claim in (claim for claim in asked.claims if claim.config):
+        wrong = [one for one in claim.config if one.driver == opaque.DRIVER and opaque.refused(one.parameters)]
+        versions = [version for one in wrong if (version := opaque.with_version(one.parameters)[1])]
+        if wrong and len(versions) == len(wrong):
+            edit, was = on_claims(asked.like(claim), _in_its_version), tuple(dict.fromkeys(versions))
+            facts: dict[str, Fact] = {"was": was, "value": opaque.API_VERSION}
+            yield Change.of(ChangeKind.CORRECT_CONFIG, f"claim {claim.key}", edit, **facts)
         edit = on_claims(asked.like(claim), lambda claim: replace(claim, config=()))
         yield Change.of(ChangeKind.DROP_CONFIG, f"claim {claim.key}", edit)
+
+
+def _in_its_version(claim: ResourceClaim) -> ResourceClaim:
+    written = (
+        replace(one, parameters=opaque.with_version(one.parameters)[0] or one.parameters)
+        if one.driver == opaque.DRIVER
+        else one
+        for one in claim.config
+    )
+    return replace(claim, config=tuple(written))
 
 
 def assumed_claims(asked: Situation) -> Change | None:

@@ -16,7 +16,7 @@ DRIVER: Final = "gpu.nvidia.com"
 # The driver of IMEX channels and ComputeDomains; its devices are no hardware.
 CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
 CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
-_API_VERSION: Final = "resource.nvidia.com/v1beta1"
+API_VERSION: Final = "resource.nvidia.com/v1beta1"
 # kubernetes-sigs/dra-example-driver, api/example.com/resource/gpu/v1alpha1, and its class gpu.example.com.
 _EXAMPLE_GROUP: Final = "gpu.resource.example.com/"
 _INTERVALS: Final = ("Default", "Short", "Medium", "Long")
@@ -53,6 +53,24 @@ def refused(parameters: str) -> str:
     return "; ".join(_problems(found))
 
 
+def with_version(parameters: str) -> tuple[str, str]:
+    """The JSON text with the version that the driver reads, and the version that it has; two empty texts where that is
+    not all that is wrong. What the example driver shares is not what this one does.
+
+    >>> with_version('{"apiVersion": "gpu.nvidia.com/v1alpha1", "kind": "GpuConfig"}')
+    ('{"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}', 'gpu.nvidia.com/v1alpha1')
+    """
+    try:
+        found = json.loads(parameters)
+    except ValueError:
+        return "", ""
+    version = found.get("apiVersion") if isinstance(found, dict) else None
+    if not isinstance(version, str) or version.startswith(_EXAMPLE_GROUP) or version == API_VERSION:
+        return "", ""
+    written = json.dumps({**found, "apiVersion": API_VERSION})
+    return ("", "") if refused(written) else (written, version)
+
+
 def strategy(parameters: str) -> str:
     """The strategy of `sharing` in a configuration, or nothing."""
     try:
@@ -73,8 +91,8 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
             "gpu.example.com; for NVIDIA's GPUs, drop spec.devices.config"
         )
         return
-    if version != _API_VERSION:
-        yield f"apiVersion is {version or 'missing'}; the driver reads {_API_VERSION}"
+    if version != API_VERSION:
+        yield f"apiVersion is {version or 'missing'}; the driver reads {API_VERSION}"
     if not isinstance(kind, str) or kind not in kinds:
         yield f"kind is {kind or 'missing'}; the driver reads {', '.join(kinds)}"
         return

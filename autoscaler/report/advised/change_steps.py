@@ -71,6 +71,9 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ),
     ChangeKind.DROP_RESOURCES: "drop the request of {resources}, which only nodes of other clouds or systems have",
     ChangeKind.DROP_CLAIM: "drop claim {claim}, whose devices no node has beside those of the others",
+    ChangeKind.CORRECT_CONFIG: (
+        "write apiVersion {value} instead of {was} in spec.devices.config, which its driver refuses"
+    ),
     ChangeKind.DROP_CONFIG: "drop spec.devices.config, which its driver refuses",
     ChangeKind.WHOLE_GPUS: "request {instead} instead of {resources}, for whole GPUs",
     ChangeKind.REQUIRE_MEMORY: "require {label} In [{accelerators}], the GPUs with {memory} of memory or more",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -78,6 +80,26 @@ def test_what_one_cloud_publishes_leads_to_no_machine_of_another(reads: str, exp
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert [ref.instance_type for entry in found for ref, _ in entry.result.launches] == expected
     assert all("foreslice.dev/cloud In [gcp]" in line for line in advice_lines(found) if "networkName" in line)
+
+
+@pytest.mark.parametrize(
+    ("config", "step"),
+    [
+        (
+            {"kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing"}},
+            "write apiVersion resource.nvidia.com/v1beta1 instead of gpu.nvidia.com/v1alpha1 in spec.devices.config",
+        ),
+        ({"kind": "Gpu"}, "drop spec.devices.config"),
+    ],
+)
+def test_a_configuration_of_another_version_is_corrected_rather_than_dropped(
+    config: dict[str, object], step: str
+) -> None:
+    text = json.dumps({"apiVersion": "gpu.nvidia.com/v1alpha1", **config})
+    asking = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", text),))
+    given, catalog, policy = snapshot([pod("p", "c")], [asking]), shipped("g6.xlarge"), Policy(considered=100)
+    found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
+    assert advice_lines(found)[0].startswith(f"claim default/c: {step}, which its driver refuses → 1 × g6.xlarge")
 
 
 def test_a_claim_without_the_configuration_that_its_driver_refuses() -> None:
