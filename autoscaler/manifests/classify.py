@@ -40,6 +40,13 @@ _KSERVE: Final = (
     "it is of KFServing, which ended: KServe has apiVersion: serving.kserve.io/v1beta1, where spec.default.predictor "
     "is spec.predictor and its custom.container the first of spec.predictor.containers"
 )
+# argoproj/argo-rollouts, docs/features/analysis.md and docs/analysis/job.md (2026-11): a metric may be a Job, of which
+# each measurement makes one.
+_ANALYSES: Final = ("AnalysisRun", "AnalysisTemplate", "ClusterAnalysisTemplate")
+_MEASURES: Final = (
+    "its metric {metric} is a Job, which runs for each measurement and is not planned: give it as a Job of its own to "
+    "plan for its pods"
+)
 # What else the objects of a group say about their pods.
 _MORE: Final = {"kaito.sh": machines, "kubeai.org": of_profile, "ome.io": of_runtime}
 _KUSTOMIZE: Final = "kustomize.config.k8s.io"
@@ -144,7 +151,15 @@ def _reason(group: str, name: str, document: Document) -> str | None:
     if group == _KUSTOMIZE:
         command = render_command(document.file) if name == "Kustomization" else RENDER_OVERLAY
         return f"it is an instruction to kustomize; give what it renders: {command}"
+    if group == "argoproj.io" and name in _ANALYSES and (metric := _job_metric(document.value)):
+        return _MEASURES.format(metric=metric)
     return _SHARED if _shares_gpus(group, name, document.value) else reason_to_ignore(group, name)
+
+
+def _job_metric(value: object) -> str:
+    """The name of the first metric that is a Job."""
+    metrics = Fields(value).child("spec").children("metrics")
+    return next((one.text("name") for one in metrics if "job" in one.child("provider")), "")
 
 
 def _ignore(value: dict[str, Any], reason: str, problems: Problems) -> None:

@@ -218,8 +218,7 @@ MAKES_PODS = frozenset(
         ("agents.x-k8s.io", "Sandbox"),
         *(("apps.kruise.io", kind) for kind in ("AdvancedCronJob", "BroadcastJob", "DaemonSet", "UnitedDeployment")),
         *(("apps.nvidia.com", f"Nemo{part}") for part in _NEMO),
-        ("argoproj.io", "Application"),
-        ("argoproj.io", "ApplicationSet"),
+        *(("argoproj.io", kind) for kind in ("Application", "ApplicationSet", "Experiment")),
         ("disaggregatedset.x-k8s.io", "DisaggregatedSet"),
         ("elastic.pytorch.org", "ElasticJob"),
         ("elasticsearch.k8s.elastic.co", "Elasticsearch"),
@@ -283,6 +282,7 @@ IGNORED = {
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): NO_PLACEMENT,
+    **{("argoproj.io", kind): NO_PLACEMENT for kind in ("AnalysisRun", "AnalysisTemplate", "ClusterAnalysisTemplate")},
     (
         "argoproj.io",
         "WorkflowEventBinding",

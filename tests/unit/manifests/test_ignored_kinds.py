@@ -31,6 +31,29 @@ def test_kinds_that_make_no_pods_are_ignored_with_a_reason(version: str, kind: s
     assert len(found.snapshot.pods) == 1
 
 
+@pytest.mark.parametrize("kind", ["AnalysisTemplate", "ClusterAnalysisTemplate", "AnalysisRun"])
+@pytest.mark.parametrize(
+    ("provider", "why"),
+    [
+        ("prometheus: {query: q}", "ignored: it has no influence on where pods fit"),
+        ("job: {spec: {template: {spec: {containers: []}}}}", "ignored: its metric m is a Job, which runs for each"),
+    ],
+)
+def test_an_analysis_of_a_rollout_makes_only_jobs(kind: str, provider: str, why: str) -> None:
+    spec = f"metadata: {{name: a}}\nspec: {{metrics: [{{name: m, provider: {{{provider}}}}}]}}\n---\n"
+    text = f"apiVersion: argoproj.io/v1alpha1\nkind: {kind}\n{spec}" + POD % "p"
+    found = load(["-"], stdin=io.StringIO(text), skip_unknown=False)
+    assert found.ok
+    (told,) = found.problems
+    assert told.message.startswith(why)
+
+
+def test_an_experiment_of_argo_rollouts_makes_pods() -> None:
+    text = "apiVersion: argoproj.io/v1alpha1\nkind: Experiment\nmetadata: {name: e}\nspec: {}\n"
+    (told,) = load(["-"], stdin=io.StringIO(text), skip_unknown=False).problems
+    assert "makes pods by rules of its own" in told.message
+
+
 RUNTIME = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: %s}\nhandler: h\n---\n" + POD % "p"
 
 
