@@ -21,6 +21,7 @@ _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
 _LABEL: Final = re.compile(_SEGMENT)
 _LONGEST: Final = {_SUBDOMAIN: 253, _LABEL: 63}
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")  # of a label
+_BY_PROGRAM: Final = re.compile(r"(?i)filled[ _](?:in[ _])?by|operator|controller")  # fills it in
 _LABEL_KINDS: Final = frozenset({"Namespace", "Service"})
 _OF_SPEC: Final = {
     "serviceAccountName": _SUBDOMAIN,
@@ -157,8 +158,8 @@ def _refused(name: str, form: re.Pattern[str], shown: str) -> tuple[str, str] | 
     if len(name) > _LONGEST[form]:
         return f"has {len(name)} characters; the API server takes {_LONGEST[form]}", "choose a shorter name"
     step = left_by_template(name)
-    if step == PLACEHOLDER:
-        step += "; if an operator writes it, give what the operator makes (kubectl get … -o yaml)"
+    if step == PLACEHOLDER and _BY_PROGRAM.search(name):
+        step += ", or give the object that the program makes of it (kubectl get … -o yaml)"
     return f"the API server refuses the name {shown or name!r}", step or _form(name, form)
 
 

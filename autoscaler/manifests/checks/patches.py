@@ -74,8 +74,8 @@ def half(fields: Fields) -> Diagnostic | None:
         return None
     said = (
         f"looks like a patch of Kustomize, or a template that a tool completes: {lacks[1]}, so {_without(lacks[1])}. "
-        f"It asks for {found[0][1]}, and which one its program needs is in what it changes, or in another file of its "
-        "kustomization: nothing is planned for it"
+        f"It asks for {found[0][1]} and names no model; the object that it changes, or another file of its "
+        "kustomization, may name one: nothing is planned for it"
     )
     return Diagnostic(said, _RENDERED + SKIP_PLANS, lacks[0])
 

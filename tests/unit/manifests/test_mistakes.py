@@ -39,6 +39,10 @@ MISTAKES = {
         "looks like a Terraform template: give what `templatefile`",
     ),
     "a placeholder in braces": ("a: {{HF_TOKEN}}", "{{HF_TOKEN}} looks like a placeholder: write what belongs there"),
+    "a name that a program fills in": (
+        changed(POD, "name: main", "name: FILLED_BY_OPERATOR") + "\n---" + CLAIM,
+        "write the value that belongs there, or give the object that the program makes of it (kubectl get",
+    ),
     "a tab": ("a:\n\t- b", "use spaces"),
     "not an object": ("- a", "-:1: not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
     "no kind": ("apiVersion: v1", "not a Kubernetes object: missing kind"),
@@ -373,3 +377,9 @@ spec:
         containers: [{name: worker, image: x}]
 """)
     assert [problem.message for problem in found.problems] == ["expected a string, found the number 8"]
+
+
+def test_what_a_person_has_to_fill_in_has_no_other_step() -> None:
+    found = loaded(changed(POD, "name: main}\nspec", "name: pod-<user>}\nspec") + "\n---" + CLAIM)
+    steps = [one.next_step for one in found.errors if one.path == ("metadata", "name")]
+    assert steps == ["it looks like a placeholder: write the value that belongs there"]

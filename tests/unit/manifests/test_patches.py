@@ -143,7 +143,10 @@ def test_no_machine_is_guessed_for_a_patch_that_names_none(kind: str, spec: str,
     pod = "\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: main, image: i}]}}\n"
     beside = loaded(text.replace("IMAGE", "") + pod)
     assert all("--skip-unknown" in one.next_step for one in beside.errors)
-    assert all("what it changes, or in another file of its kustomization:" in one.message for one in found.errors)
+    assert all(
+        "names no model; the object that it changes, or another file of its kustomization" in one.message
+        for one in found.errors
+    )
     left_out = load(["-"], stdin=io.StringIO(text.replace("IMAGE", "")), skip_unknown=True)
     assert left_out.ok
     assert (not left_out.snapshot.pods) == (refused or kind == "DaemonSet")

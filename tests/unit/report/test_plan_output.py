@@ -125,6 +125,13 @@ def test_ignored_pods_have_a_reason_and_a_remedy() -> None:
     assert document["reasons"][entry["reasons"][0]]["code"] == "OtherScheduler"
 
 
+def test_a_pod_without_devices_that_selects_nodes_needs_one_that_exists() -> None:
+    """Which nodes there are is not known without them."""
+    one = pod("p", node_selector=FrozenMap({"kubernetes.io/hostname": "gpu-7"}))
+    (line,) = summary_of(plan(snapshot([one])))[1:]
+    assert line.text.endswith("nothing is bought for it: it needs an existing node that it selects)")
+
+
 @pytest.mark.parametrize("name", ["a], pods: All, y: [z", "null", "-", "a: b", "a #b", "1e3", 'a", "b'])
 def test_the_name_of_a_scheduler_is_one_item_of_the_list(name: str) -> None:
     result = plan(snapshot([pod("p", "c", scheduler_name=name)], [claim("c")]))
