@@ -197,8 +197,8 @@ _LABELS_OF_NODES = (
     "nodes that have it, or write it into spec.labels of a CapacityPool whose machines the rule matches"
 )
 _OF_RUNTIMES = (
-    "it makes no pods by itself; InferenceServices in these files that name it in spec.predictor.model.runtime are "
-    "planned with it"
+    "it makes no pods by itself, and no InferenceService in these files is planned with it (it would name it in "
+    "spec.predictor.model.runtime)"
 )
 # sgl-project/rbg f8be5f7, doc/features/engine-runtime.md (2026-11).
 _ENGINE_RUNTIME = (
@@ -313,15 +313,15 @@ IGNORED = {
     **{(group, "NodeFeatureRule"): _LABELS_OF_NODES for group in ("nfd.k8s-sigs.io", "nfd.openshift.io")},
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
     **{
-        ("trainer.kubeflow.org", kind): "it is a template that makes no pods by itself; TrainJobs in these files that "
-        "name it are planned with it"
+        ("trainer.kubeflow.org", kind): "it is a template that makes no pods by itself, and no TrainJob in these "
+        "files names it"
         for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
     },
     **{("serving.kserve.io", kind): _OF_RUNTIMES for kind in ("ServingRuntime", "ClusterServingRuntime")},
     (
         "serving.kserve.io",
         "LLMInferenceServiceConfig",
-    ): "it makes no pods by itself; LLMInferenceServices in these files that name it in baseRefs are planned with it",
+    ): "it makes no pods by itself, and no LLMInferenceService in these files names it in baseRefs",
     **_groups(
         "it names models and how they are served: pods come of an InferenceService of ome.io, whose controller follows "
         "rules of its own: give those (kubectl get pods -o yaml)",

@@ -22,8 +22,7 @@ from autoscaler.manifests.documents import EmptyList
 from instance_catalog.dataclass import replace
 from instance_catalog.diagnostic import Diagnostic, Severity
 
-# (kind, namespace or "", name) to the object.
-_Templates: TypeAlias = Mapping[tuple[str, str, str], Fields]
+_Key: TypeAlias = tuple[str, str, str]  # kind, namespace or "", name
 
 TRAINER: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
@@ -48,13 +47,26 @@ _ANCESTOR: Final = f"{TRAINER}/trainjob-ancestor-step"
 MOST_MERGED: Final = 3_000_000
 
 
+class _Templates:
+    """The objects by key, and which of them completed another one."""
+
+    def __init__(self, found: Mapping[_Key, Fields]) -> None:
+        self.found = found
+        self.used = set[_Key]()
+
+    def get(self, key: _Key) -> Fields | None:
+        if key in self.found:
+            self.used.add(key)
+        return self.found.get(key)
+
+
 def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document | EmptyList | Diagnostic]:
     """The documents, with each TrainJob whose runtime is among them as the JobSet that its controller makes, each
     LLMInferenceService with those of its base configs that are among them, and each InferenceService with the runtime
-    that it names. Of too much to merge nothing but that."""
+    that it names: without the runtimes and configs that are in others now. Of too much to merge nothing but that."""
     documents = [one for one in read if isinstance(one, Document)]
-    templates = dict(_templates(documents))
-    if not templates:
+    templates = _Templates(dict(_templates(documents)))
+    if not templates.found:
         return list(read)
     found: list[Document | EmptyList | Diagnostic] = []
     with on_account(Account(own=0, shared=Purse(MOST_MERGED), most=MOST_MERGED)):
@@ -69,7 +81,13 @@ def merged(read: Sequence[Document | EmptyList | Diagnostic]) -> list[Document |
                     found += map(one.located, _too_few_devices(Fields(one.value).child("spec").child("trainer")))
             except BudgetSpentError:
                 return [one.located(_too_much())]
-    return found
+    return [one for one in found if not (isinstance(one, Document) and _is_part(one, templates))]
+
+
+def _is_part(one: Document, templates: _Templates) -> bool:
+    """True for a template that is planned with another object; a NIMCache makes pods as well."""
+    key = _key(one)
+    return key in templates.used and key[0] != "NIMCache"
 
 
 def _too_much() -> Diagnostic:
@@ -101,15 +119,20 @@ def runtime_named(job: Fields) -> tuple[str, str]:
     return reference.text("kind", _RUNTIMES[0]), reference.text("name")
 
 
-def _templates(documents: Iterable[Document]) -> Iterator[tuple[tuple[str, str, str], Fields]]:
+def _templates(documents: Iterable[Document]) -> Iterator[tuple[_Key, Fields]]:
     for one in documents:
-        version, kind = header(one.value)
-        group = version.partition("/")[0]
-        if (group, kind) == (_NIM, "NIMCache"):
-            yield (kind, one.metadata.namespace, one.metadata.name), Fields(one.value)
-        if (group == TRAINER and kind in _RUNTIMES) or (group == _KSERVE and kind in (_CONFIG, *_SERVING)):
-            space = "" if kind in _CLUSTER_WIDE else one.metadata.namespace
-            yield (kind, space, one.metadata.name), Fields(one.value)
+        if (key := _key(one))[0]:
+            yield key, Fields(one.value)
+
+
+def _key(one: Document) -> _Key:
+    """The key of a template; without a kind for other objects."""
+    version, kind = header(one.value)
+    group = version.partition("/")[0]
+    known = {TRAINER: _RUNTIMES, _KSERVE: (_CONFIG, *_SERVING), _NIM: ("NIMCache",)}
+    if kind not in known.get(group, ()):
+        return "", "", ""
+    return kind, "" if kind in _CLUSTER_WIDE else one.metadata.namespace, one.metadata.name
 
 
 def _completed(one: Document, templates: _Templates) -> Document:
@@ -127,9 +150,10 @@ def _completed(one: Document, templates: _Templates) -> Document:
         predictor = fields.child("spec").child("predictor")
         named = predictor.child("model").raw("runtime")
         keys = ((of, "" if of in _CLUSTER_WIDE else one.metadata.namespace, str(named)) for of in _SERVING)
-        runtime = next((templates[key].child("spec") for key in keys if key in templates), None)
-        made = _with_runtime(predictor, runtime) if runtime is not None else None
-        if made is not None:
+        key = next((key for key in keys if key in templates.found), None)
+        made = _with_runtime(predictor, templates.found[key].child("spec")) if key is not None else None
+        if key is not None and made is not None:
+            templates.used.add(key)
             return replace(one, value={**_raw(fields), "spec": {**_raw(fields.child("spec")), "predictor": made}})
     return one
 
@@ -198,7 +222,7 @@ def _with_configs(service: Fields, namespace: str, templates: _Templates) -> dic
     for reference in spec.children("baseRefs"):
         name = reference.text("name")
         spaces = (namespace, _OF_KSERVE)
-        config = next((templates[key] for space in spaces if (key := (_CONFIG, space, name)) in templates), None)
+        config = next((one for space in spaces if (one := templates.get((_CONFIG, space, name))) is not None), None)
         if config is None:
             missing.append({"name": name})
         else:

@@ -21,7 +21,11 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{nam
         ("nfd.openshift.io/v1", "NodeFeatureRule", "for pods that select such a label, give nodes that have it"),
         ("llmaz.io/v1alpha1", "OpenModel", "its flavors decide which devices and nodes those of a Playground or"),
         ("ome.io/v1beta1", "ClusterBaseModel", "it names models"),
-        ("serving.kserve.io/v1alpha2", "LLMInferenceServiceConfig", "that name it in baseRefs are planned with it"),
+        (
+            "serving.kserve.io/v1alpha2",
+            "LLMInferenceServiceConfig",
+            "and no LLMInferenceService in these files names it in baseRefs",
+        ),
     ],
 )
 def test_kinds_that_make_no_pods_are_ignored_with_a_reason(version: str, kind: str, why: str) -> None:

@@ -247,7 +247,7 @@ def test_what_the_service_asks_for_wins_over_its_runtime() -> None:
 
 def test_arguments_of_the_runtime_come_first() -> None:
     text = "\n---\n".join([inference_service({"args": ["b"]}), serving_runtime()])
-    (merged_service, _) = merging.merged(list(read_documents(Source("", text))))
+    (merged_service,) = merging.merged(list(read_documents(Source("", text))))
     assert isinstance(merged_service, Document)
     predictor = Fields(merged_service.value).child("spec").child("predictor")
     assert [one.raw("args") for one in predictor.children("containers")] == [["a", "b"], None]
@@ -317,3 +317,15 @@ def test_each_set_of_files_may_merge_as_much(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(merging, "MOST_MERGED", 100)
     for _ in range(20):
         assert loaded(train_job(), runtime(job("node", 4))).ok
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([runtime(job("node", 4)), train_job()], []),
+        ([runtime(job("node", 4))], ["ignored: it is a template that makes no pods by itself, and no TrainJob"]),
+    ],
+)
+def test_a_template_that_is_planned_with_another_object_is_not_told(texts: list[str], told: list[str]) -> None:
+    found = [one.message for one in loaded(*texts).problems if one.message.startswith("ignored")]
+    assert [message.partition(" in these")[0] for message in found] == told
