@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
 from autoscaler.manifests.document import Document, Locator, UnreadableError
 from autoscaler.manifests.json_documents import read_json
@@ -18,6 +20,8 @@ _APP_WRAPPER = "workload.codeflare.dev/"
 # Where it has its objects: in v1beta2, and in v1beta1 (project-codeflare/multi-cluster-app-dispatcher,
 # pkg/apis/controller/v1beta1/appwrapper.go).
 _WRAPPED = ("spec.components[].template", "spec.resources.GenericItems[].generictemplate")
+_GPU = "nvidia.com/gpu"  # MCAD knows no other device
+_COUNT = re.compile("[0-9]{1,6}")
 _MOST_PROBLEMS = 20  # of one file; more would be noise
 
 
@@ -107,6 +111,7 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
     if not templates:
         message, step = "has no object in it, so nothing is planned for it", f"write it into {' or '.join(_WRAPPED)}"
         yield wrapper.located(Diagnostic(message, step, ("spec",), severity=Severity.WARNING))
+    yield from map(wrapper.located, _dispatched(spec))
     for place, template in templates:
         own = template.get("metadata") if isinstance(template.get("metadata"), dict) else {}
         given = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
@@ -118,6 +123,24 @@ def _wrapped(wrapper: Document) -> Iterator[Document | EmptyList | Diagnostic]:
         made = Document(wrapper.file, locate(()), {**template, "metadata": inner}, locate, creator="AppWrapper")
         theirs = tuple(("metadata", "labels", key) for key in queue if key not in labels)
         yield from _objects(replace(made, around=wrapper, given=theirs) if theirs else made)
+
+
+def _dispatched(spec: dict[str, Any]) -> Iterator[Diagnostic]:
+    """A warning about GPUs that have to be free before MCAD creates the objects (GetResources of
+    project-codeflare/multi-cluster-app-dispatcher 008bdd9, queuejobresources/genericresource/genericresource.go)."""
+    items = Fields(spec).child("resources").children("GenericItems")
+    pods = [pod for item in items for pod in item.children("custompodresources")]
+    given = [(pod.raw("replicas"), pod.child("requests").raw(_GPU) or pod.child("limits").raw(_GPU)) for pod in pods]
+    amounts = [(str(replicas), str(each)) for replicas, each in given]
+    gpus = sum(int(one) * int(each) for one, each in amounts if _COUNT.fullmatch(one) and _COUNT.fullmatch(each))
+    if gpus > 0:
+        yield Diagnostic(
+            f"MCAD creates its pods only once {gpus} {_GPU} are free (replicas of custompodresources times their "
+            "requests), and nothing is pending before; a plan buys what the pods ask for",
+            "have such nodes before, with as many free GPUs; if the pods ask for fewer, correct custompodresources",
+            ("spec", "resources"),
+            severity=Severity.WARNING,
+        )
 
 
 def _templates(spec: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:

@@ -291,6 +291,31 @@ def test_the_items_of_an_old_app_wrapper_are_read() -> None:
     assert ("No_Name" in problem.message, problem.line) == (True, 5)
 
 
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [
+        (
+            [{"replicas": 2, "requests": {"nvidia.com/gpu": 8}}, {"replicas": 1, "limits": {"nvidia.com/gpu": "1"}}],
+            "17",
+        ),
+        ([{"replicas": 2, "requests": {"cpu": 1}}], ""),
+        ([{"replicas": "", "requests": {"nvidia.com/gpu": "8"}}], ""),
+        ([{"replicas": "many", "requests": {"nvidia.com/gpu": "x"}}], ""),
+    ],
+)
+def test_an_old_app_wrapper_waits_for_free_gpus(pods: list[dict[str, object]], told: str) -> None:
+    template = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    template |= {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    item = {"replicas": 1, "custompodresources": pods, "generictemplate": template}
+    spec = {"resources": {"GenericItems": [item]}}
+    header = {"apiVersion": "workload.codeflare.dev/v1beta1", "kind": "AppWrapper", "metadata": {"name": "w"}}
+    found = read(json.dumps({**header, "spec": spec}))
+    assert found.ok
+    assert [one.message.partition(" nvidia")[0] for one in found.problems] == (
+        [f"MCAD creates its pods only once {told}"] if told else []
+    )
+
+
 def test_an_app_wrapper_without_objects_gets_a_warning() -> None:
     found = read(OLD_WRAPPER % "null" + "---\n" + POD % "p")
     assert "warning" in problems(found)
