@@ -8,10 +8,11 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import PLACEHOLDER, left_by_template
+from autoscaler.kube.problem import PLACEHOLDER, UNREPLACED, left_by_template
 from autoscaler.kube.workloads.pod_templates import CONTAINERS, FINISHED
 from autoscaler.manifests.document import Document
-from instance_catalog.diagnostic import Diagnostic, Path, Severity
+from autoscaler.manifests.unfilled.templates import LIKE_A_VARIABLE
+from instance_catalog.diagnostic import Diagnostic, Path, Severity, all_of
 
 _SHOWN: Final = 3
 _TAG: Final = re.compile(r"(:[^/@]*)?(@.*)?$")  # or the digest of an image; letters of a tag may be upper case
@@ -24,6 +25,8 @@ _OF_NOBODY: Final = re.compile(
     r"your[-_]?(?:registry|repo|repository|org|project|user|username|account|name|image)\b.*"
 )
 _REPLACE: Final = re.compile(r"(?:change|replace)[-_]?(?:me|this)")
+_SIGNS: Final = re.compile(r"[$%{]")  # by which tools know a variable
+_WORDS: Final = re.compile(r"(?:__)?(?<![a-z0-9])[A-Z][A-Z0-9_]{2,}(?![a-z0-9])")
 # The path of a reference has no upper case and no blanks (distribution/reference, reference.go).
 _UPPER: Final = re.compile(r"[A-Z\s]")
 
@@ -80,5 +83,9 @@ def _left(image: str) -> str:
     if step == PLACEHOLDER and "<" not in image and not _UPPER.search("/".join(path)):
         step = ""
     words = (word for part in (host, *parts) for word in part.split("."))
+    plain = [] if _SIGNS.search(image) else _WORDS.findall(name) or _HERE.findall(image)
+    if step == UNREPLACED and plain:
+        values = f"the value of {all_of(tuple(dict.fromkeys(plain)))}"
+        step = f"{LIKE_A_VARIABLE}write {values}, each time that it is in the file"
     nobody = any(_OF_NOBODY.fullmatch(word.lower()) or _REPLACE.fullmatch(word) for word in words)
     return step or (PLACEHOLDER if nobody else "")

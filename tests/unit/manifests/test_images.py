@@ -44,6 +44,22 @@ def test_an_image_with_a_variable_is_planned_and_told(image: str, expected: int)
     assert len([problem for problem in found.problems if "no node can pull" in problem.message]) == expected
 
 
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ("ACCOUNT_ID.dkr.ecr.REGION.amazonaws.com/app:latest", "ACCOUNT_ID and REGION"),
+        ("r.io/app:TAG_HERE", "TAG_HERE"),
+    ],
+)
+def test_words_that_envsubst_does_not_know_are_named(image: str, words: str) -> None:
+    (found,) = loaded(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{name: c, image: '{image}'}}]}}\n"
+    ).problems
+    assert found.next_step == (
+        f"it looks like a variable that was not replaced: write the value of {words}, each time that it is in the file"
+    )
+
+
 def test_images_that_no_node_can_pull_are_told_once_a_file() -> None:
     pods = (
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{i}}}\nspec:\n  containers: [{{name: c, image: '{image}'}}]\n"
