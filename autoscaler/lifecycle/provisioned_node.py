@@ -29,6 +29,8 @@ from instance_catalog.dataclass import dataclass, replace
 class Why(Enum):
     """The reason of an edge; the value is in history and events."""
 
+    __hash__ = object.__hash__  # its members are unique, and a key of every question about an edge
+
     CALL_RECORDED = "CallRecorded"
     NEXT_OFFERING = "NextOffering"
     OBTAINED = "Obtained"
@@ -140,29 +142,41 @@ ASSUME: Final[Mapping[Phase, Assumption]] = MappingProxyType(
 )
 
 
+def _assumed(*assumptions: Assumption) -> frozenset[Phase]:
+    return frozenset(phase for phase, assumption in ASSUME.items() if assumption in assumptions)
+
+
+# A reconcile asks dozens of times about each node, so each predicate is one look into a set.
+_COMING: Final = _assumed(Assumption.COMING, Assumption.STARTING)
+_TAKES_PODS: Final = _COMING | _assumed(Assumption.PRESENT)
+_LEAVING: Final = _assumed(Assumption.LEAVING)
+_FAILED: Final = _assumed(Assumption.FAILED)
+_OVER: Final = _assumed(Assumption.NOTHING)
+
+
 def is_coming(node: ProvisionedNode) -> bool:
     """True if it does not accept all its pods yet, and will."""
-    return ASSUME[node.phase] in (Assumption.COMING, Assumption.STARTING)
+    return node.phase in _COMING
 
 
 def may_take_pods(node: ProvisionedNode) -> bool:
     """True if pods may be planned on it: it exists or will, and it is not being removed."""
-    return is_coming(node) or ASSUME[node.phase] is Assumption.PRESENT
+    return node.phase in _TAKES_PODS
 
 
 def is_leaving(node: ProvisionedNode) -> bool:
     """True if it is drained or its machine ends."""
-    return ASSUME[node.phase] is Assumption.LEAVING
+    return node.phase in _LEAVING
 
 
 def has_failed(node: ProvisionedNode) -> bool:
     """True if it never became usable; it may still have a machine, and pods may run there."""
-    return ASSUME[node.phase] is Assumption.FAILED
+    return node.phase in _FAILED
 
 
 def is_over(node: ProvisionedNode) -> bool:
     """True if only the object is left."""
-    return ASSUME[node.phase] is Assumption.NOTHING
+    return node.phase in _OVER
 
 
 def has_machine(node: ProvisionedNode) -> bool:

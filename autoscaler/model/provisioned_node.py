@@ -17,6 +17,8 @@ from instance_catalog.types.instance_type import CapacityType
 
 
 class Phase(Enum):
+    __hash__ = object.__hash__  # its members are unique, and every predicate of a node asks for it
+
     INTENDED = "Intended"
     LAUNCHING = "Launching"
     LAUNCHED = "Launched"
