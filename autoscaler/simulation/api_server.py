@@ -92,6 +92,7 @@ class ApiServer:
         self._names = 0
         self._compacted = 0
         self._changed: dict[Resource, int] = {}  # the version at which an object of the resource changed last
+        self._stored: dict[Resource, tuple[int, tuple[Object, ...]]] = {}  # with the version as of which it is
         self._log: list[tuple[int, Resource, WatchEvent]] = []
         self._bookmark = WatchEvent("BOOKMARK", "", {})  # at the newest version for which one was sent
         self.writes = 0
@@ -136,9 +137,15 @@ class ApiServer:
         return Page(items, listed_at, f"{listed_at}|{keys[limit - 1]}" if len(keys) > limit else "")
 
     def stored(self, resource: Resource) -> tuple[Object, ...]:
-        """The objects by key, as they are stored and not copied: for parts of the simulation, which only read them."""
-        found = self._objects.get(resource, {})
-        return tuple(found[key] for key in sorted(found))
+        """The objects by key, as they are stored and not copied: for parts of the simulation, which only read them.
+
+        The same tuple as before, unless an object of the resource has changed since."""
+        version, stored = self._stored.get(resource, (-1, ()))
+        if version != (changed := self._changed.get(resource, 0)):
+            found = self._objects.get(resource, {})
+            stored = tuple(found[key] for key in sorted(found))
+            self._stored[resource] = changed, stored
+        return stored
 
     def changed_at(self, *, but: str) -> int:
         """The resourceVersion of the newest change of an object that is not of the API group `but`."""

@@ -6,9 +6,9 @@ ones made concrete. A pod runs for the time in its annotation and then succeeds;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from autoscaler.clock import VirtualClock
@@ -21,7 +21,7 @@ from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.simulation.api_server import seen
 from autoscaler.simulation.controllers import finished
-from instance_catalog.dataclass import replace
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, LaunchRequest
@@ -53,6 +53,7 @@ class Kubelets:
         self._catalog = catalog
         self._clock = clock
         self._published: set[str] = set()
+        self._pods: dict[str, _Known] = {}  # by uid
 
     def step(self) -> bool:
         """Takes the due step of every machine and every pod. Returns True if anything was written."""
@@ -67,8 +68,8 @@ class Kubelets:
                 # The cloud controller removes the Node of a machine that is gone.
                 self._api.delete(NODES, machine.node)
                 changed = True
-        for pod in seen(self._api, PODS):
-            if pod["spec"].get("nodeName") in nodes:
+        for pod in self._known_pods():
+            if pod.due is not None and pod.due <= now and pod.pod["spec"].get("nodeName") in nodes:
                 changed |= self._run_pod(pod, now)
         return changed
 
@@ -82,7 +83,7 @@ class Kubelets:
             for end in (machine.ended_at, reclaimed):
                 if end is not None:
                     moments += [end, end + behaviour.shutdown]
-        moments += [end for pod in seen(self._api, PODS) if (end := _ends_at(pod)) is not None]
+        moments += [known.ends_at for known in self._known_pods() if known.ends_at is not None]
         return min((moment for moment in moments if moment > now), default=None)
 
     def _machines(self) -> Iterator[tuple[LaunchRequest, Machine]]:
@@ -93,9 +94,7 @@ class Kubelets:
 
     def _run(self, request: LaunchRequest, machine: Machine, known: Object | None, now: datetime) -> bool:
         """Register the node, and publish its slices once the drivers are up."""
-        if known is not None and now - _created(known) < PUBLISHING:
-            return False
-        if machine.id in self._published:
+        if machine.id in self._published or (known is not None and now - _created(known) < PUBLISHING):
             return False
         predicted = machine_of(
             request, machine.offering, machine.node, catalog=self._catalog, profile=self._store.profile
@@ -109,23 +108,51 @@ class Kubelets:
         self._published.add(machine.id)
         return True
 
-    def _run_pod(self, pod: Object, now: datetime) -> bool:
-        metadata, status = pod["metadata"], pod.get("status", {})
+    def _known_pods(self) -> Collection[_Known]:
+        """All pods: of one that did not change, what was read of it before."""
+        before, self._pods = self._pods, {}
+        for pod in seen(self._api, PODS):
+            uid = pod["metadata"]["uid"]
+            known = before.get(uid)
+            self._pods[uid] = known if known is not None and known.pod is pod else _Known.of(pod, tidy=self._tidy)
+        return self._pods.values()
+
+    def _run_pod(self, known: _Known, now: datetime) -> bool:
+        metadata, status = known.pod["metadata"], known.pod.get("status", {})
         name, namespace = metadata["name"], metadata["namespace"]
-        if "deletionTimestamp" in metadata or (self._tidy and finished(pod)):
+        if known.ends:
             self._api.delete(PODS, name, namespace=namespace, grace_seconds=0)
             return True
-        ends_at = _ends_at(pod)
         if status.get("phase") == "Pending":
             started = {"phase": "Running", "startTime": now.strftime(_TIME)}
             self._api.patch(PODS, name, {"status": started}, namespace=namespace, subresource="status")
             return True
-        if ends_at is not None and ends_at <= now and not finished(pod):
-            self._api.patch(PODS, name, {"status": {"phase": "Succeeded"}}, namespace=namespace, subresource="status")
-            return True
-        return False
+        self._api.patch(PODS, name, {"status": {"phase": "Succeeded"}}, namespace=namespace, subresource="status")
+        return True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A pod as it is stored, which never changes: another one replaces it.
+
+    `ends`: it is deleted. `due`: when its kubelet has something to do, None if it has not.
+    """
+
+    pod: Object
+    ends: bool
+    ends_at: datetime | None
+    due: datetime | None
+
+    @staticmethod
+    def of(pod: Object, *, tidy: bool) -> _Known:
+        """Those that have finished are deleted if `tidy`."""
+        ends = "deletionTimestamp" in pod["metadata"] or (tidy and finished(pod))
+        ends_at = _ends_at(pod)
+        at_once = ends or pod.get("status", {}).get("phase") == "Pending"
+        return _Known(pod, ends, ends_at, _EVER if at_once else ends_at)
+
+
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 

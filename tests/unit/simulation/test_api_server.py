@@ -282,3 +282,14 @@ def test_the_newest_change_outside_a_group(api: ApiServer) -> None:
     api.create(PODS, pod())
     api.create(PROVISIONED_NODES, pnode())
     assert (api.changed_at(but="foreslice.dev"), api.changed_at(but="")) == (1, 2)
+
+
+def test_stored_objects_are_the_same_tuple_until_one_changes(api: ApiServer) -> None:
+    api.create(PODS, pod("b"))
+    api.create(PODS, pod())
+    before = api.stored(PODS)
+    assert [found["metadata"]["name"] for found in before] == ["a", "b"]
+    api.create(NODES, {"metadata": {"name": "n"}})
+    assert api.stored(PODS) is before
+    api.delete(PODS, "b", namespace="default")
+    assert [found["metadata"]["name"] for found in api.stored(PODS)] == ["a"]
