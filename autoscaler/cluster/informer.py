@@ -26,6 +26,7 @@ from autoscaler.cluster.api import (
     key_of,
     pages,
 )
+from autoscaler.cluster.parsed import Parsed
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problems
 from instance_catalog.diagnostic import Diagnostic
@@ -55,8 +56,10 @@ class Informer(Generic[T_co]):
         optional: bool = False,
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
+        parsed: Parsed | None = None,
     ) -> None:
         self._api = api
+        self._parsed = parsed
         self._clock = clock
         self._longest = stale.total_seconds() / 2
         self._heard_at = 0.0 if clock is None else clock.monotonic()
@@ -202,7 +205,7 @@ class Informer(Generic[T_co]):
     def _take(self, item: Object) -> bool:
         """Accepts an object. Returns True if that changes a value or a problem; a heartbeat does not."""
         key, values, found = key_of(item), dict[str, T_co](), dict[str, tuple[Diagnostic, ...]]()
-        self._read(item, values, found)
+        self._read_once(item, values, found)
         if values.get(key) == self._values.get(key) and found.get(key) == self._problems.get(key):
             return False
         self._drop(key)
@@ -212,23 +215,38 @@ class Informer(Generic[T_co]):
         self._problems |= found
         return True
 
-    def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> None:
+    def _read_once(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> None:
+        """As `_read`, of an object of a watch, which another store may have converted."""
+        known = None if self._parsed is None else self._parsed.take(item)
+        key = key_of(item)
+        if known is None:
+            if self._read(item, values, found) and self._parsed is not None:
+                self._parsed.keep(item, (values.get(key), found.get(key, ())))
+            return
+        value, problems = known
+        if value is not None:
+            values[key] = value
+        if problems:
+            found[key] = problems
+
+    def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> bool:
         """Adds the value of an object, if it has one, and its problems.
 
-        If reading it fails, it keeps its last value, if any: the others must be seen.
+        If reading it fails (False), it keeps its last value, if any: the others must be seen.
         """
-        key, problems = key_of(item), Problems()
+        key, problems, done = key_of(item), Problems(), True
         try:
             value = self._parse(item, problems)
         except Exception as error:  # noqa: BLE001  # the boundary: one object must not hide the others
             _LOG.error("unexpected_error", kind=self.kind, name=key, exc_info=error)
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", _REPORT)
             # The last valid value stays: an object that exists must not seem gone.
-            value = self._values.get(key)
+            value, done = self._values.get(key), False
         if value is not None:
             values[key] = value
         if len(problems):
             found[key] = tuple(problems)
+        return done
 
     def _heard(self) -> None:
         if self._clock is not None:

@@ -16,6 +16,7 @@ from autoscaler.cluster import resources
 from autoscaler.cluster.api import KubernetesApi, Object, key_of
 from autoscaler.cluster.informer import Informer
 from autoscaler.cluster.interning import PodInterner
+from autoscaler.cluster.parsed import Parsed
 from autoscaler.kube.custom.capacity_pool import parse_pool_status
 from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
@@ -67,15 +68,18 @@ class Store:
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
         own: bool = True,
+        parsed: Parsed | None = None,
     ) -> None:
         """`stale`: the greatest age of any part by `clock`. Without a clock nothing ages, for callers that read
-        once. Without `own`, Foreslice's objects are not read, for those who do not know them."""
+        once. Without `own`, Foreslice's objects are not read, for those who do not know them. `parsed`: the values of
+        other objects, which it shares with a second store."""
         self.profile = profile
         informer = partial(Informer, api, clock=clock, stale=stale)
+        shared, ours = partial(informer, parsed=parsed), resources.CAPACITY_POOLS.group
         self._interned = PodInterner()
         self._whole: dict[str, tuple[Node, Node]] = {}  # by name: as read, and with its volume limits
-        self._priorities: Informer[PriorityClass] = informer(resources.PRIORITY_CLASSES, PRIORITIES.parse)
-        self._pods: Informer[Pod] = informer(resources.PODS, self._parse_pod)
+        self._priorities: Informer[PriorityClass] = shared(resources.PRIORITY_CLASSES, PRIORITIES.parse)
+        self._pods: Informer[Pod] = shared(resources.PODS, self._parse_pod)
         self._pools: Informer[_PoolSeen] = informer(resources.CAPACITY_POOLS, _parse_pool)
         self._overlays: Informer[Layer] = informer(resources.INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
         self._batches: Informer[LaunchBatch] = informer(
@@ -83,19 +87,18 @@ class Store:
         )
         self._spendings: Informer[Spending] = informer(resources.SPENDINGS, _parse_account)
         self._plain: tuple[tuple[SnapshotKind, Informer[Any]], ...] = tuple(
-            (kind, informer(_RESOURCES[kind.group, kind.name], _parse_of(kind), optional=kind.optional))
+            (kind, make(_RESOURCES[kind.group, kind.name], _parse_of(kind), optional=kind.optional))
             for kind in KINDS
+            for make in [informer if kind.group == ours else shared]
             if kind not in (PODS, PRIORITIES, POOLS, POD_TEMPLATES)
         )
-        self._pod_templates: Informer[PodTemplate] = informer(
+        self._pod_templates: Informer[PodTemplate] = shared(
             resources.POD_TEMPLATES, self._parse_pod_template, optional=True
         )
         self._provisioned: Informer[ProvisionedNode] = next(i for kind, i in self._plain if kind.field == "provisioned")
         custom = (self._pools, self._overlays, self._batches, self._spendings)
         everything = (*(found for _, found in self._plain), self._pod_templates, *custom)
-        self._informers: tuple[Informer[Any], ...] = tuple(
-            i for i in everything if own or i.group != resources.CAPACITY_POOLS.group
-        )
+        self._informers: tuple[Informer[Any], ...] = tuple(i for i in everything if own or i.group != ours)
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""

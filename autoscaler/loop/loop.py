@@ -18,6 +18,7 @@ import structlog
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import REFUSALS, Journal, Pending
+from autoscaler.cluster.parsed import Parsed
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.tick_report import TickPublisher, TickReport
 from autoscaler.cluster.resources import LAUNCH_BATCHES
@@ -113,16 +114,17 @@ class Loop:
         events: EventQueue | None = None,
         announce: Callable[[Recorded], None] = lambda recorded: None,
         closes: bool = False,
+        parsed: Parsed | None = None,
     ) -> None:
         """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: the number of independent requests that may
         run in parallel. `events`: a queue that another thread writes; without it each reconcile writes its own.
         `announce` is called before each action. `closes`: pools with `consolidate: Close` close nodes, which so far
-        only simulations do."""
+        only simulations do. `parsed`: see Store."""
         self._api = api
         self._stage = stage
         self._clock = clock
         self._settings = settings
-        self._store = Store(api, profile, clock=clock, stale=settings.loop.stale)
+        self._store = Store(api, profile, clock=clock, stale=settings.loop.stale, parsed=parsed)
         self._journal = Journal(api, at_once=at_once)
         backoffs = Backoffs(api)
         self._account = Account(api)

@@ -12,6 +12,7 @@ from typing import Final
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import KubernetesApi, Object
+from autoscaler.cluster.parsed import Parsed
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
 from autoscaler.cluster.store import Store
@@ -68,7 +69,8 @@ class Simulation:
         self._arrivals: list[tuple[datetime, Resource, Object]] = []
         self._wake_at: datetime | None = None
         self._at_rest = -1  # the newest change at which controllers and scheduler had nothing left to do
-        store = Store(self.api, profile, own=False)
+        self._parsed = Parsed()
+        store = Store(self.api, profile, own=False, parsed=self._parsed)
         self._controllers = Controllers(self.api)
         self._scheduler = Scheduler(self.api, store, choose)
         self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock, tidy=tidy)
@@ -98,6 +100,7 @@ class Simulation:
             events=events,
             announce=announce,
             closes=True,
+            parsed=self._parsed,
         )
         return self.loop
 

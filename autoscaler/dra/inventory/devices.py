@@ -181,7 +181,8 @@ class NodeMemory:
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all entries except those of these nodes, with their labels, and of nodes that could be launched."""
         there = {node.name: node.labels for node in nodes}
-        there_no_more = [(n, found) for n, found in self._known if there.get(n) != found]
+        # Most labels are the very same object, which needs no comparison.
+        there_no_more = [(n, f) for n, f in self._known if (now := there.get(n)) is not f and now != f]
         for key in there_no_more:
             self._known.pop(key, None)
 

@@ -26,6 +26,7 @@ from autoscaler.cluster.api import (
     WatchEvent,
 )
 from autoscaler.cluster.informer import Informer
+from autoscaler.cluster.parsed import Parsed
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, Resource
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems
@@ -289,3 +290,43 @@ def test_no_api_server_lacks_the_core_group() -> None:
     with pytest.raises(MalformedAnswerError, match="nodes cannot be read, which every API server has"):
         mirror.reread()
     assert [found.name for found in mirror.values] == ["n"]
+
+
+def test_two_stores_convert_an_object_of_a_watch_once() -> None:
+    api, parsed, read = ApiServer(VirtualClock()), Parsed(), list[str]()
+
+    def parse(raw: Object, problems: Problems) -> str | None:
+        name = str(raw["metadata"]["name"])
+        read.append(name)
+        if name == "bad":
+            problems.error((), "wrong", "correct it")
+        return None if name == "bad" else name
+
+    one, other = (Informer(api, NODES, parse, parsed=parsed) for _ in range(2))
+    for informer in (one, other):
+        informer.refresh()
+    for name in ("a", "bad"):
+        api.create(NODES, {"metadata": {"name": name}})
+    for informer in (one, other):
+        informer.refresh()
+        assert informer.values == ("a",)
+        assert list(informer.problems) == ["bad"]
+    assert read == ["a", "bad"]
+
+
+def test_an_object_whose_conversion_failed_is_not_shared() -> None:
+    api, parsed, broken = ApiServer(VirtualClock()), Parsed(), [True]
+
+    def parse(raw: Object, problems: Problems) -> str:
+        if broken:
+            broken.pop()
+            raise KeyError("a bug")
+        return str(raw["metadata"]["name"])
+
+    one, other = (Informer(api, NODES, parse, parsed=parsed) for _ in range(2))
+    for informer in (one, other):
+        informer.refresh()
+    api.create(NODES, {"metadata": {"name": "a"}})
+    for informer in (one, other):
+        informer.refresh()
+    assert (one.values, other.values) == ((), ("a",))
