@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from autoscaler.model.pod import Pod
-from autoscaler.model.verdict import Fatal, Fits
+from autoscaler.model.verdict import Fatal, Fits, Verdict
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.scores import likely_nodes
 from autoscaler.scheduling.world import World
@@ -33,6 +33,8 @@ class Tie:
 
 # The function that chooses a node of a tie.
 Choice: TypeAlias = Callable[[Tie], str]
+# The verdicts of the nodes about a pod; those that are known to refuse it may be missing.
+Verdicts: TypeAlias = Callable[[Pod, World], Mapping[str, Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,17 @@ class Scheduled:
     world: World
 
 
-def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
+def everywhere(pod: Pod, world: World) -> Mapping[str, Verdict]:
+    """The verdict of each node."""
+    return {name: fit_one(pod, name, world) for name in world.nodes}
+
+
+def schedule(pods: Sequence[Pod], world: World, choose: Choice, verdicts: Verdicts = everywhere) -> Scheduled:
     """Place the pods in the given order; each one after those before it are placed."""
     bound: list[Bound] = []
     left: list[Pod] = []
     for position, pod in enumerate(pods):
-        options = equally_good(pod, world)
+        options = equally_good(pod, world, verdicts)
         if not options:
             left.append(pod)
             continue
@@ -69,7 +76,7 @@ def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
     return Scheduled(tuple(bound), tuple(left), world)
 
 
-def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
+def equally_good(pod: Pod, world: World, verdicts: Verdicts = everywhere) -> Mapping[str, Fits]:
     """The nodes that kube-scheduler may take for the pod, with their verdicts.
 
     The node that the pod was nominated to comes first. Empty if a node aborts the attempt.
@@ -79,10 +86,10 @@ def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
         verdict = fit_one(pod, nominated, world)
         if isinstance(verdict, Fits):
             return {nominated: verdict}
-    verdicts = {name: fit_one(pod, name, world) for name in world.nodes}
-    if any(isinstance(verdict, Fatal) for verdict in verdicts.values()):
+    found = verdicts(pod, world)
+    if any(isinstance(verdict, Fatal) for verdict in found.values()):
         return {}
-    fitting = {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Fits)}
+    fitting = {name: verdict for name, verdict in found.items() if isinstance(verdict, Fits)}
     return {name: fitting[name] for name in likely_nodes(pod, fitting, world)}
 
 

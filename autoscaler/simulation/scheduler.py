@@ -20,9 +20,11 @@ from autoscaler.kube.writing.objects import write_claim
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fits
-from autoscaler.planning.demand.bundles import bundles_of, classes_of
-from autoscaler.scheduling.schedule import Choice, first, schedule
+from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.planning.demand.bundles import Bundle, bundles_of, classes_of
+from autoscaler.planning.placement.kept_verdicts import REFUSED, KeptVerdicts
+from autoscaler.scheduling.fit import fit_one
+from autoscaler.scheduling.schedule import Choice, everywhere, first, schedule
 from autoscaler.scheduling.world import World, WorldMemory
 from autoscaler.simulation.api_server import seen
 from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM
@@ -36,6 +38,7 @@ class Scheduler:
         self._store = store
         self._choose = choose
         self._memory = WorldMemory()
+        self._known = KeptVerdicts()
 
     def step(self) -> bool:
         """One pass over all pods that wait; whether any was bound."""
@@ -44,6 +47,7 @@ class Scheduler:
         self._store.refresh()
         snapshot = self._store.snapshot()
         world = World.of(snapshot, kept=self._memory)
+        self._known.begin(world)
         kinds = _kinds(snapshot)
         refused: set[int] = set()  # kinds of pods that fit nowhere since a pod was bound last
         bound = False
@@ -51,7 +55,7 @@ class Scheduler:
             kind = kinds.get(group[0].key)
             if kind in refused:
                 continue
-            found = schedule(group, world, self._choose)
+            found = schedule(group, world, self._choose, self._verdicts)
             if not found.bound or len(found.bound) < needed:
                 if kind is not None:
                     refused.add(kind)
@@ -62,6 +66,18 @@ class Scheduler:
                 self._bind(entry.pod, entry.node, entry.verdict, world, shares)
             world, bound = found.world, True
         return bound
+
+    def _verdicts(self, pod: Pod, world: World) -> Mapping[str, Verdict]:
+        """The verdicts of the nodes, without those that refused such a pod before and are unchanged since."""
+        known = self._known.about(Bundle((pod,)), world)
+        if known is None:
+            return everywhere(pod, world)
+        found: dict[str, Verdict] = {}
+        for name in world.nodes:
+            if known.of(name, world) != REFUSED:
+                found[name] = fit_one(pod, name, world)
+                known.keep(name, world, found[name])
+        return found
 
     def _bind(self, pod: Pod, node: str, verdict: Fits, world: World, shares: Sequence[ClaimShare]) -> None:
         """Write the claims' status first, then the binding, as kube-scheduler's PreBind and Bind do."""

@@ -7,6 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.model.pod import Pod
+from autoscaler.model.verdict import Verdict
+from autoscaler.scheduling.fit import fit_one
+from autoscaler.scheduling.world import World
+from autoscaler.simulation import scheduler
 from autoscaler.simulation.simulation import Simulation
 from tests.builders import shipped
 
@@ -55,3 +60,28 @@ def test_a_kind_that_fits_nowhere_does_not_hold_up_another() -> None:
     simulation.settle_cluster()
     bound = [pod["metadata"]["name"] for pod in simulation.api.stored(PODS) if pod["spec"].get("nodeName")]
     assert bound == ["small-1", "small-2"]
+
+
+def test_a_node_that_refused_a_pod_is_asked_again_once_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def fit(pod: Pod, name: str, world: World) -> Verdict:
+        asked.append(name)
+        return fit_one(pod, name, world)
+
+    monkeypatch.setattr(scheduler, "fit_one", fit)
+    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "3"}}}
+    simulation.api.create(PODS, {"metadata": {"name": "large"}, "spec": {"containers": [container]}})
+    for name in ("n", "m"):
+        status = {
+            "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+        simulation.api.create(NODES, {"metadata": {"name": name}, "status": status})
+        simulation.settle_cluster()
+    assert asked == ["n", "m"]
+    simulation.api.patch(NODES, "n", {"status": {"allocatable": {"cpu": "4"}}}, subresource="status")
+    simulation.settle_cluster()
+    assert asked == ["n", "m", "n"]
+    assert [pod["spec"].get("nodeName") for pod in simulation.api.stored(PODS)] == ["n"]
