@@ -177,7 +177,8 @@ def _kai(name: str) -> tuple[tuple[str, ...], str, str]:
     return (
         ("metadata", "annotations", name),
         "asks KAI Scheduler for a part of a GPU: that is not a resource, and a plan counts no GPU for it",
-        "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+        "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool that requires their "
+        f"GPU ({labels.ACCELERATOR})",
     )
 
 
