@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import cache, partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
@@ -43,7 +43,6 @@ from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import QUEUED_CLASS, RequestClass
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.handed_out import KAI_PARTS
 from autoscaler.planning.demand.images import TYPE_KEYS, gpudirect_image, node_groups
 from autoscaler.planning.demand.scope import requested_resources, served_resources
 from autoscaler.planning.supply.hami_types import other_types
@@ -59,6 +58,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.clouds import queue_labels
 
 Seen = TypeVar("Seen")  # what a warning is about: false of a pod that it is not about
+_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 
 
 def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None) -> Iterator[Diagnostic]:
@@ -170,7 +170,7 @@ def _about_first(
 
 def _kai_part(pod: Pod) -> str:
     """The annotation of the pod that asks for a part of a GPU, or nothing."""
-    return next((name for name in KAI_PARTS if name in pod.annotations), "")
+    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
 def _kai(name: str) -> tuple[tuple[str, ...], str, str]:

@@ -12,7 +12,6 @@ from autoscaler.model.reason import Fact
 from instance_catalog.drivers.device_plugins import handing_out
 from instance_catalog.kubernetes.labels import KAI_GPU_FRACTION, KAI_GPU_MEMORY
 
-KAI_PARTS: Final = (KAI_GPU_FRACTION, KAI_GPU_MEMORY)  # annotations
 # In annotations, which only their own systems read; a label may be of a team or a dashboard.
 _WORDS: Final = re.compile(r"(?:^|[^a-z])v?[gn]pus?(?:[^a-z]|$)")
 
@@ -25,7 +24,7 @@ def names_device(key: str) -> bool:
 
 def asking_annotation(key: str) -> bool:
     """True as well of one by which KAI Scheduler gives a part of a GPU."""
-    return key in KAI_PARTS or names_device(key)
+    return key in (KAI_GPU_FRACTION, KAI_GPU_MEMORY) or names_device(key)
 
 
 def asking_label(key: str) -> bool:

@@ -15,7 +15,7 @@ from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Fact, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.handed_out import KAI_PARTS, handed_out
+from autoscaler.planning.demand.handed_out import handed_out
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.drivers.device_plugins import network_card, retired, shared_gpu_resources
 from instance_catalog.frozen_map import EMPTY
@@ -24,6 +24,7 @@ from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
 # Labels that select no special machine.
 _OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
+_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 _NVIDIA: Final = "nvidia.com/"
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
@@ -161,7 +162,7 @@ def _scope_refusal(
         if not plugins and not handed and _on_any_node(pod):
             named["node"] = "an ordinary node"
         named |= handed
-        if part := next((name for name in KAI_PARTS if name in pod.annotations), ""):
+        if part := next((name for name in _KAI_PARTS if name in pod.annotations), ""):
             named = {"part": part}
         return Reason.of(Code.OUT_OF_SCOPE, subject, **named, **_gated(plugins, snapshot))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
@@ -198,7 +199,7 @@ def asks_for_no_device(pod: Pod) -> bool:
     """True if it neither claims nor requests a device: it needs no machine of a pool."""
     return not (
         pod.claims
-        or pod.annotations.keys() & set(KAI_PARTS)
+        or pod.annotations.keys() & set(_KAI_PARTS)
         or any("/" in resource for resource in requested_resources(pod))
     )
 
