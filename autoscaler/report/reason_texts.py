@@ -97,8 +97,7 @@ VOLUME_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "the volume is in another zone",
         ),
         Code.VOLUME_UNBOUND: (
-            "PersistentVolumeClaim {claim} is {missing_claim}: create it, or give it with its StorageClass (of "
-            "volumeBindingMode WaitForFirstConsumer), or bound with its PersistentVolume",
+            "PersistentVolumeClaim {claim} is {missing_claim}: create it",  # a warning and the change say how
             "PersistentVolumeClaim {claim} is bound, and its volume is not there: give PersistentVolume "
             "{missing_volume}",
             "PersistentVolumeClaim {claim} is not bound, and its StorageClass {immediate}",

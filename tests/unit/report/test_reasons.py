@@ -55,8 +55,7 @@ def test_no_sentence_without_a_code() -> None:
         ),
         pytest.param(
             Reason.of(Code.VOLUME_UNBOUND, claim="ns/data", missing_claim="not there"),
-            "PersistentVolumeClaim ns/data is not there: create it, or give it with its StorageClass (of "
-            "volumeBindingMode WaitForFirstConsumer), or bound with its PersistentVolume",
+            "PersistentVolumeClaim ns/data is not there: create it",
             id="no volume claim",
         ),
         pytest.param(
