@@ -122,7 +122,7 @@ def device_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = None
 
 
 def _of_no_machine(entry: LeftOut) -> bool:
-    return any("device" in reason.detail for reason in entry.reasons)
+    return any(not {"device", "but"}.isdisjoint(reason.detail) for reason in entry.reasons)
 
 
 def _gpudirect_advice(snapshot: Snapshot, unbought: Snapshot) -> Iterator[Diagnostic]:

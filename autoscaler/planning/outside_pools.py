@@ -178,6 +178,9 @@ def _nowhere(reason: Reason, lacking: Set[str], clouds: str) -> Reason:
     named: dict[str, Fact] = {"device": device} if device else {}
     if device and not undescribed_device(names[0]):
         named["addable"] = "or add a type that has them with `foreslice catalog add`"
+    plugin = plugin_of(names[0]) if names else None
+    if plugin is not None and plugin.unserved:
+        named["but"] = "".join(f" (the {card} does not count: {why})" for card, why in plugin.unserved.items())
     return Reason.of(reason.code, reason.subject, resources=names, clouds=clouds, **named) if names else reason
 
 

@@ -214,6 +214,9 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "asks for {resources}, and no machine of {clouds} has its kind of device ({device}), so nothing is launched "
         "for it: leave it to existing nodes, and give these with -f, and their ResourceSlices if a DRA driver "
         "publishes the devices, to see whether it fits (--strict counts it as not placed)",
+        "asks for {resources}, which no machine of {clouds} in the catalog hands out{but}: leave it to existing nodes, "
+        "or add a type that has them with `foreslice catalog add` (docs/examples/catalog has one of another cloud; "
+        "--strict counts it as not placed)",
         "asks for {resources}, which no machine of {clouds} in the catalog hands out: neither spec.scope.pods: All nor "
         "a resource claim helps; leave it to existing nodes, or add the type that has them with `foreslice "
         "catalog add` (--strict counts it as not placed)",

@@ -56,7 +56,9 @@ def test_devices_that_no_machine_has_are_served_by_no_scope() -> None:
     state = snapshot([replace(pod("p"), containers=(amd,)), replace(pod("q"), containers=(nvidia,))])
     found = plan(state)
     texts = [texts_of(entry.reasons) for entry in found.outside]
-    assert "asks for amd.com/gpu, which no machine of aws in the catalog hands out: neither spec.scope.pods" in texts[0]
+    assert (
+        "asks for amd.com/gpu, which no machine of aws in the catalog hands out (the Radeon Pro V520 does" in texts[0]
+    )
     assert "(by " not in texts[0]
     assert "nvidia.com/gpu, which device plugins hand out" in texts[1]
     assert "set spec.scope.pods to All" in texts[1]
