@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 from autoscaler.errors import BadInputError
+from autoscaler.kube.autoscalers.other_autoscalers import parse_compute_class, parse_quota
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata, unless_exemplar
 from autoscaler.kube.node import parse_node
-from autoscaler.kube.other_autoscalers import parse_compute_class, parse_quota
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autoscaler.kube.autoscalers.karpenter import parse_node_pool
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.karpenter import parse_node_pool
 from autoscaler.kube.kinds import SnapshotKind
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.pod import parse_pod

@@ -27,7 +27,7 @@ ROOMS = (
 # Every other file with a string that is the name of a cloud or a label of one.
 ELSEWHERE = {
     "autoscaler/cli/blocks/market.py": "two markets are asked in two ways",
-    "autoscaler/kube/karpenter.py": "the node classes of Karpenter, one for each cloud",
+    "autoscaler/kube/autoscalers/karpenter.py": "the node classes of Karpenter, one for each cloud",
 }
 # Every other file in whose code a cloud is part of a name: of a function, a variable, a constant or a module.
 NAMED = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from autoscaler.kube.autoscalers.other_autoscalers import parse_autoscaler
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.other_autoscalers import parse_autoscaler
 from autoscaler.kube.pod import NO_PRIORITIES, parse_pod_template
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems

@@ -110,10 +110,8 @@ def driver_sets(
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
-        if _is_plain(instance_type, pool):
-            return (there,)
         if there.profiles or not plugged[0] & plugin_resources(instance_type).keys():
-            return _beside_running(there, instance_type, plugged[1])
+            return (there,) if _is_plain(instance_type, pool) else _beside_running(there, instance_type, plugged[1])
     variants = _variants(instance_type, kubernetes, pool, linked=linked)
     by_plugin = plugged[1] & plugin_resources(instance_type).keys()
     if not variants and not instance_type.slice_topologies and (by_plugin or _is_plain(instance_type, pool)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.karpenter import parse_node_pool
+from autoscaler.kube.autoscalers.karpenter import parse_node_pool
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import DEFAULT_CAPACITY_TYPES, CapacityPool
 from instance_catalog.kubernetes import labels

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.other_autoscalers import parse_autoscaler, parse_quota
+from autoscaler.kube.autoscalers.other_autoscalers import parse_autoscaler, parse_quota
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.advice.advise import advise
-from autoscaler.kube.other_autoscalers import parse_compute_class
+from autoscaler.kube.autoscalers.other_autoscalers import parse_compute_class
 from autoscaler.lint.pods.compute_classes import capacity_of_class, machines_of_class
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy

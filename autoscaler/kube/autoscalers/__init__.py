@@ -1,0 +1,1 @@
+"""Objects of other autoscalers in the same cluster."""
