@@ -22,7 +22,7 @@ from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
-from autoscaler.planning.packing.problem import Budget, Kind, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Column, Kind, Oracle, Problem, Solution, State
 from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits
@@ -40,11 +40,18 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     narrowed = oracle if len(wanted) == len(problem.items) else _Narrowed(oracle, wanted)
     fillings = Fillings(hopeful, narrowed)
     found = solve_by_first_fit(hopeful, fillings)
+    if budget.any_cost and not any(found.score.left_out):
+        return assemble(problem, [_widened(column, wanted) for column in found.columns])
     if len(hopeful.items) <= _MANY or not _only_costs(hopeful, fillings, found):
         found = _searched(hopeful, fillings, found, budget)
     found, at_least = _bounded(hopeful, fillings, narrowed, found, budget)
-    columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
+    columns = [_widened(column, wanted) for column in found.columns]
     return replace(assemble(problem, columns), optimal=found.optimal, at_least=at_least)
+
+
+def _widened(column: Column, wanted: Sequence[int]) -> Column:
+    """The column with the items of the whole problem."""
+    return replace(column, pattern=tuple(wanted[item] for item in column.pattern))
 
 
 def _only_costs(problem: Problem, fillings: Fillings[State], found: Solution) -> bool:

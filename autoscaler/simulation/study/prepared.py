@@ -13,6 +13,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.plan import Plan
+from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
@@ -40,6 +41,8 @@ _FIELDS: Final = {
     "requests.memory": "memory",
 }
 _PLENTY: Final = 100_000
+# Nobody reads what these plans would cost: only which pods they leave out.
+_POLICY: Final = Policy(considered=0, alternates=0, budget=Budget(any_cost=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
     )
     _refuse_prices(kept, [c.usd_per_hour for c in offered], study)
-    hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, Policy(considered=0), START), samples))
+    hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, _POLICY, START), samples))
     hopeless |= _beyond_limits(study, samples, hopeless.keys(), kept)
     lines = tuple(_line(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
     if lines and not skip:
@@ -95,7 +98,7 @@ def _beyond_limits(
     for index in sorted(gangs, key=lambda index: -samples[index].replicas)[:_GANGS]:
         alone = [samples[index]]
         loaded = _loaded([*study.objects, *_objects_of(alone, catalog)], catalog, _places(alone))
-        found = _hopeless(plan_for(loaded.snapshot, catalog, Policy(considered=0), START), alone)
+        found = _hopeless(plan_for(loaded.snapshot, catalog, _POLICY, START), alone)
         yield from ((index, why) for why in found.values())
 
 

@@ -10,7 +10,8 @@ import pytest
 from autoscaler.planning.packing import open_nodes
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
-from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem, Solution
+from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
+from autoscaler.planning.packing.solve import solve
 from tests.unit.planning.packing.test_refine import Vectors
 
 ITEMS = 30
@@ -71,3 +72,10 @@ def test_a_gang_that_stays_incomplete_leaves_the_nodes_as_they_were() -> None:
 def test_a_node_of_a_gang_that_was_taken_back_has_its_room_again(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_nodes, "_MANY", many)
     test_a_gang_that_stays_incomplete_leaves_the_nodes_as_they_were()
+
+
+def test_at_any_cost_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem((Item(2),), (Kind(0, Decimal(1), uses=()),))
+    oracle = Vectors(((4, 4),), ((1, 1),), frozenset(), frozenset())
+    monkeypatch.setattr("autoscaler.planning.packing.solve._searched", None)
+    assert solve(problem, oracle, Budget(any_cost=True)).left == (0,)
