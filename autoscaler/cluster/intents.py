@@ -6,7 +6,7 @@ Pure: everything follows from the plan, or from the LaunchBatch alone, so that a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
@@ -40,6 +40,13 @@ _OFFERINGS = 60
 _LONGEST_PREFIX = 52
 # Characters of the keys of a batch's pods; the API server stores no object of more than 1.5 MB.
 _LARGEST_TEXT = 1_000_000
+
+
+def is_complete(batch: LaunchBatch, nodes: Collection[ProvisionedNode]) -> bool:
+    """True if nothing is left to complete of a batch with these nodes: its answers were copied to each of them. So it
+    is for most batches, for as long as their machines run."""
+    released = batch.outcome.finished and not batch.guarded
+    return released and bool(nodes) and all(node.provider_id for node in nodes)
 
 
 def batches_of(

@@ -122,11 +122,14 @@ class Isolation:
             if trouble.unexpected and self._logs:
                 _LOG.error("unexpected_error", kind=kind, name=name, namespace=namespace, exc_info=error)
             return trouble
-        with self._lock:
-            self._unanswered = 0
+        if self._unanswered:
+            with self._lock:
+                self._unanswered = 0
         return None
 
     def _is_silent(self) -> bool:
+        if not self._unanswered and not self._silent:
+            return False  # as nearly always: a lock for each of thousands of items would cost more than they do
         with self._lock:
             if self._unanswered >= _SILENCE and not self._silent:
                 self._silent = self._api is None or not _answers(self._api)

@@ -29,7 +29,7 @@ from autoscaler.cluster.api import (
     NotFoundError,
     set_finalizer,
 )
-from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
+from autoscaler.cluster.intents import batches_of, halves, is_complete, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
 from autoscaler.cluster.own_writes import OwnWrites
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
@@ -111,8 +111,7 @@ class Journal:
     def resume(
         self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
     ) -> tuple[Trouble, ...]:
-        """Starts from the API's objects, and completes those that were left half-written. Returns what could not be
-        completed.
+        """Starts from the API's objects, and completes those that were left half-written. Returns what it could not.
 
         `seen_up_to` is the resourceVersion up to which `batches` and `nodes` are complete: a watch may lag behind this
         process's own writes, and forgetting those would launch twice.
@@ -124,6 +123,8 @@ class Journal:
         self._intents.refusal = None
         isolation, troubles = Isolation(self._api), []
         for batch in self.batches:
+            if is_complete(batch, [node for name in batch.nodes if (node := self.node_of(batch, name))]):
+                continue
             trouble = self._intents.attempt(isolation, batch, partial(self._complete, batch, now))
             if trouble is not None:
                 troubles.append(trouble)

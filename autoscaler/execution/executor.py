@@ -91,7 +91,7 @@ class Executor:
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(
                 ("ProvisionedNode", n.name, partial(self._apply_decision, n, d, seen, now))
-                for n, d in pending.decisions
+                for n, d in seen.unfinished(pending.decisions)
             ),
             *(
                 ("CapacityPool", p.name, partial(sync_finalizer, self.api, p, self._now(seen)))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from autoscaler.execution.drain import occupants
 from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.model.node import Node
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.dataclass import dataclass, field
+from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DRAINING_TAINT, HELD
 from providers.contract import Instance
 
 
@@ -30,6 +34,26 @@ class Observed:
     def occupants(self) -> Mapping[str, Sequence[Pod]]:
         """The pods that keep a node from being empty, by its name."""
         return occupants(self.snapshot.pods)
+
+    def unfinished(
+        self, decisions: Iterable[tuple[ProvisionedNode, NodeDecision]]
+    ) -> Iterator[tuple[ProvisionedNode, NodeDecision]]:
+        """The decisions without those to keep a node that has no mark of another decision, which are most of them."""
+        for node, decision in decisions:
+            if decision.action is not NodeAction.KEEP or _is_marked(self.own.of(node), self.occupants):
+                yield node, decision
+
+
+def _is_marked(node: Node | None, occupants: Mapping[str, Sequence[Pod]]) -> bool:
+    """True if the node, or a pod on it, has a taint or an annotation of a drain, a hold or a notice."""
+    if node is None:
+        return False
+    return (
+        HELD in node.annotations
+        or CAPACITY_ENDS_AT in node.annotations
+        or any(taint.key == DRAINING_TAINT for taint in node.taints)
+        or any(CAPACITY_ENDS_AT in pod.annotations for pod in occupants.get(node.name, ()))
+    )
 
 
 @dataclass(frozen=True, slots=True)

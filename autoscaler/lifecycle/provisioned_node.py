@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -272,10 +273,8 @@ def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | No
     """
     if seen.machine is MachineState.STOPPED:
         return None
-    for why in (*_ends(seen), *_progress(seen)):
-        edge = _EDGES_BY.get((node.phase, why))
-        if edge is not None:
-            return edge
+    if (edge := _observed(node.phase, seen)) is not None:
+        return edge
     end = times_out_at(node)
     return _TIMEOUTS[node.phase] if end is not None and now >= end else None
 
@@ -301,6 +300,13 @@ def times_out_at(node: ProvisionedNode) -> datetime | None:
     if due is None or due.after is None or node.phase_since is None:
         return None
     return node.phase_since + (node.boot_timeout if due.why is Why.BOOT_TIMED_OUT and node.boot_timeout else due.after)
+
+
+@cache
+def _observed(phase: Phase, seen: Observation) -> Edge | None:
+    """The first edge that an observation leads along: there are at most some hundred pairs."""
+    edges = (_EDGES_BY.get((phase, why)) for why in (*_ends(seen), *_progress(seen)))
+    return next((edge for edge in edges if edge is not None), None)
 
 
 def _ends(seen: Observation) -> Iterator[Why]:

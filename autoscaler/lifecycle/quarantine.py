@@ -106,6 +106,9 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     """
     if not any(node.phase is Phase.READY for node in snapshot.provisioned):
         return ()  # before all pods of the cluster are read
+    unbound = {pod.key for pod in snapshot.pods if pod.node_name is None}
+    if all(unbound.isdisjoint(node.pods) for node in snapshot.provisioned if node.phase is Phase.READY):
+        return ()  # as in most reconciles
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}

@@ -19,6 +19,8 @@ Fact: TypeAlias = str | int | float | bool | tuple[str, ...]
 class Code(Enum):
     """All reasons of Foreslice. The value is the stable identifier in JSON and metrics."""
 
+    __hash__ = object.__hash__  # its members are unique, and looked up for each node of a reconcile
+
     # DRA: why a claim does not fit a node
     NO_DEVICE_OF_CLASS = "NoDeviceOfClass"  # no device on the node passes the class selectors
     SELECTOR_FALSE = "SelectorFalse"  # devices of the class exist, none passes the request's selectors

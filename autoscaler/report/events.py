@@ -100,7 +100,8 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
-        if decided is None:
+        kept = decision.action is NodeAction.KEEP
+        if decided is None or (kept and _TOLD.isdisjoint(reason.code for reason in decision.reasons)):
             continue
         create = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
         yield ObjectEvents(Subject("ProvisionedNode", decided.name), create)
@@ -197,6 +198,8 @@ _CONSOLIDATION = {
     Code.NOT_CHEAPER: "NotMoved",
     Code.UNREADABLE: "NotMoved",
 }
+# A kept node without one of these has no event, as nearly all of them.
+_TOLD = frozenset({Code.NODE_STOPPED, *_BROKEN, *_CONSOLIDATION})
 _REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 

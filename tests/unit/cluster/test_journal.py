@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from autoscaler.cluster.api import ConflictError
-from autoscaler.cluster.intents import batches_of, nodes_of, token_of
+from autoscaler.cluster.intents import batches_of, is_complete, nodes_of, token_of
 from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.journal import FINALIZER, Journal
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
@@ -310,3 +311,24 @@ def test_nodes_follow_from_their_batch_alone(desk: Desk) -> None:
     assert derived.prediction == batch.prediction
     with pytest.raises(ValueError, match="no prediction"):
         nodes_of(replace(batch, prediction=None))
+
+
+@pytest.mark.parametrize(
+    ("changed", "machines", "expected"),
+    [
+        pytest.param({}, ("m1", "m2"), True, id="all answers copied"),
+        pytest.param({}, ("m1",), True, id="a node that is gone"),
+        pytest.param({}, ("m1", ""), False, id="an answer not copied"),
+        pytest.param({}, (), False, id="no node left: the batch is dropped"),
+        pytest.param({"guarded": True}, ("m1",), False, id="a finalizer to remove"),
+        pytest.param({"outcome": BatchOutcome.CALLING}, ("m1",), False, id="a call that is not over"),
+    ],
+)
+def test_a_batch_is_complete_when_nothing_is_left_to_do(
+    changed: dict[str, Any], machines: tuple[str, ...], expected: bool, desk: Desk
+) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.batches()
+    finished = replace(batch, outcome=BatchOutcome.LAUNCHED, guarded=False)
+    nodes = [replace(node, provider_id=machine) for node, machine in zip(nodes_of(batch), machines, strict=False)]
+    assert is_complete(replace(finished, **changed), nodes) is expected
