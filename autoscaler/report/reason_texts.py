@@ -244,7 +244,7 @@ SCOPE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = {
         "hands it out, so nothing is bought for it; leave it to existing nodes that do, or request whole devices, such "
         "as nvidia.com/gpu, to plan for it",
         "needs no accelerator: {node} runs it, and nothing is bought for it",
-        "claims and requests no device, so nothing is bought for it: it needs an existing node that it selects",
+        "claims and requests no device, so nothing is bought for it: it needs a node that it selects",
     ),
     Code.OTHER_LAUNCHER: (
         "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",

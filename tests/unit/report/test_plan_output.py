@@ -129,7 +129,7 @@ def test_a_pod_without_devices_that_selects_nodes_needs_one_that_exists() -> Non
     """Which nodes there are is not known without them."""
     one = pod("p", node_selector=FrozenMap({"kubernetes.io/hostname": "gpu-7"}))
     (line,) = summary_of(plan(snapshot([one])))[1:]
-    assert line.text.endswith("nothing is bought for it: it needs an existing node that it selects)")
+    assert line.text.endswith("nothing is bought for it: it needs a node that it selects)")
 
 
 @pytest.mark.parametrize("name", ["a], pods: All, y: [z", "null", "-", "a: b", "a #b", "1e3", 'a", "b'])
