@@ -14,12 +14,16 @@ from instance_catalog.kubernetes.labels import KAI_GPU_FRACTION, KAI_GPU_MEMORY
 
 # In annotations, which only their own systems read; a label may be of a team or a dashboard.
 _WORDS: Final = re.compile(r"(?:^|[^a-z])v?[gn]pus?(?:[^a-z]|$)")
+# How GPUs that a pod has are given up, watched or switched on (kaiwo.silogen.ai/gpu-preemption.policy) asks for none.
+_OTHERWISE: Final = re.compile(
+    r"preempt|polic(?:y|ies)|grace|(?:en|dis)abled?(?![a-z])|monitor|metric|exporter|alert|dashboard|quota|driver|operator"
+)
 
 
 @lru_cache(maxsize=10_000)
 def names_device(key: str) -> bool:
     """True of the key of an annotation by which such a system is asked for a device."""
-    return key.startswith(handing_out().keys) or bool(_WORDS.search(key))
+    return key.startswith(handing_out().keys) or bool(_WORDS.search(key) and not _OTHERWISE.search(key.lower()))
 
 
 def asking_annotation(key: str) -> bool:

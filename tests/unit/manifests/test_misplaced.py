@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.planning.demand.handed_out import names_device
 from tests.unit.manifests.texts import loaded, messages
 
 
@@ -59,8 +60,18 @@ ASKED = {"annotations": {"alibabacloud.com/gpu-mem": "1"}}
         workload("Deployment", ASKED, ASKED),  # the pods have it as well
         workload("Deployment", ASKED, {}, resources={"limits": {"nvidia.com/gpu": 1}}),
         workload("Deployment", {"annotations": {"note": "x"}, "labels": {"team/gpu": "x"}}, {}),
+        workload("Job", {"annotations": {"example.com/gpu-preemption.policy": "OnPressure"}}, {}),
+        workload("Job", {"annotations": {"example.com/gpu.enabled": "true"}}, {}),
         workload("Notebook", ASKED, {}),  # whose controller copies what it likes
     ],
 )
 def test_nothing_is_told_where_the_pods_have_it_or_a_device_or_may_get_it(text: str) -> None:
     assert told(text) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "asks"),
+    [("example.com/gpu-share", True), ("example.com/gpu-preemption.grace-period", False), ("x/gpu-monitoring", False)],
+)
+def test_what_an_annotation_about_gpus_asks_for(key: str, asks: bool) -> None:
+    assert names_device(key) is asks
