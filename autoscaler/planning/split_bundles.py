@@ -112,14 +112,20 @@ def _largest_parts(
 
 
 def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
-    """Bundles of several pods that fit on no node, by priority."""
+    """Bundles of several pods that fit on no node: the first of each namespace by priority, then the second ones."""
     no_room = (found for found in plan.left_out if found.verdict is LeftOutVerdict.DOES_NOT_FIT)
     left = {found.pod for found in no_room if all(reason.code is not Code.JOINS_NODE for reason in found.reasons)}
     pods = [pod for pod in snapshot.pods if left and pod.gang is None and pod.key in left]
     pods.sort(key=lambda pod: pod.turn)
     tied = any(map(needs_a_node_of_others, pods))
     ties = ties_of(pods, World.of(snapshot)) if tied else NO_TIES
-    return [bundle for bundle in bundles_of(pods, snapshot.claims, ties) if len(bundle.pods) > 1][:_MOST]
+    found = [bundle for bundle in bundles_of(pods, snapshot.claims, ties) if len(bundle.pods) > 1]
+    number = Counter[str]()
+    turns = []
+    for bundle in found:
+        turns.append(number[bundle.pods[0].namespace])
+        number[bundle.pods[0].namespace] += 1
+    return [bundle for _, bundle in sorted(zip(turns, found, strict=True), key=lambda turn: turn[0])][:_MOST]
 
 
 def _with_only(snapshot: Snapshot, pending: Collection[Pod]) -> Snapshot:

@@ -32,7 +32,7 @@ def workloads(draw: st.DrawFn, key: str) -> Snapshot:
         for number in range(draw(st.integers(1, 6))):
             one = f"{name}-{number}"
             claims.append(claim(one, gpus(draw(st.integers(1, 4)))))
-            pods.append(pod(one, one, labels=FrozenMap({"app": name}), pod_affinity=terms))
+            pods.append(pod(one, one, labels=FrozenMap({"app": name}), pod_affinity=terms, owner=f"Job/{name}"))
     pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ZONES),)) if key == labels.ZONE else TEAM
     return snapshot(draw(st.permutations(pods)), claims, pools=(pool,))
 

@@ -21,6 +21,7 @@ from autoscaler.kube.problem import PLACEHOLDER, Problems, unquoted
 from instance_catalog.diagnostic import Path
 from instance_catalog.spelling import did_you_mean
 
+_LARGEST_KEPT: Final = 65_536  # bytes of an object that is kept with its model
 M = TypeVar("M", bound=ApiModel)
 
 _TO_FILL_IN: Final = re.compile(r"<[^<>]+>")  # as a whole value, such as <ZONE>: no object of ours has one
@@ -68,7 +69,8 @@ def _read_before(model: type[M], raw: Any) -> M | None:
     with each change of its status, and each status at least twice: when it is written, and when the watch shows it."""
     try:
         # Up to version 2 there are no references, so equal texts are equal bytes.
-        found: Any = _without_problems(model, marshal.dumps(raw, 2))
+        content = marshal.dumps(raw, 2)
+        found: Any = _without_problems(model, content) if len(content) <= _LARGEST_KEPT else None
     except ValueError:  # no JSON, or nested too deep
         return None
     return found if isinstance(found, model) else None

@@ -77,10 +77,7 @@ class BundleClass:
 
 
 def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: Ties = NO_TIES) -> tuple[Bundle, ...]:
-    """Group the pods that share unallocated claims or are tied, in the order of their first pods.
-
-    In a group, pods that have to join others come after them.
-    """
+    """Group the pods that share unallocated claims or are tied, in the order of their first pods."""
     leader = {pod.key: pod.key for pod in pods}
 
     def find(key: str) -> str:
@@ -105,8 +102,7 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: T
 
 
 def _bundle(pods: list[Pod], ties: Ties) -> Bundle:
-    tied = len(pods) > 1 and any(pod.key in ties.group for pod in pods)
-    return Bundle(tuple(sorted(pods, key=lambda pod: ties.after.get(pod.key, 0))) if tied else tuple(pods), tied)
+    return Bundle(tuple(pods), len(pods) > 1 and any(pod.key in ties.group for pod in pods))
 
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:

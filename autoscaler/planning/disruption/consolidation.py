@@ -76,15 +76,15 @@ _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
 class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
-    tainted nodes, which are tried once more before they drain. `outline`: which pods and nodes there were, and since
-    when (`changed`)."""
+    tainted nodes, which are tried once more before they drain. `outline`: which pods, nodes, pools and blocks there
+    were, and since when (`changed`)."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
     answers: FrozenMap[str, Reason] = _NO_ANSWERS
     replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
     going: tuple[str, ...] = ()
-    outline: frozenset[tuple[str, str]] = frozenset()
+    outline: frozenset[object] = frozenset()
     changed: datetime | None = None
 
     def next_for(self, name: str, now: datetime) -> datetime:
@@ -199,9 +199,11 @@ class _Candidates:
                 self.nodes.append(node)
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
-        bound = ((pod.key, str(pod.node_name)) for pod in snapshot.pods if occupies(pod))
-        present = {("Node", node.name) for node in snapshot.nodes} | {("candidate", node.name) for node in self.nodes}
-        self.outline = frozenset(bound) | present
+        bound = ((pod.uid or pod.key, pod.node_name) for pod in snapshot.pods if occupies(pod))
+        present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
+        candidates = {("candidate", node.name) for node in self.nodes}
+        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks)}
+        self.outline: frozenset[object] = frozenset(bound) | present | candidates | sources
 
     def move_context(self, make: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""

@@ -183,7 +183,6 @@ def assign(
         run.keep_places(index, classes[index])
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
-    run.join_late(classes)
     content = deque(index for index in classes if index not in run.rest)
     while content:
         for index in ledger.pass_on(content.popleft(), classes):
@@ -253,24 +252,18 @@ class _Run:
 
     def _begun(self, index: int, bundle: Bundle) -> Reason | None:
         """The reason why nothing is bought for tied pods that no node takes together: kube-scheduler puts the first one
-        on a node that takes it alone, and then others beside it. Places those."""
+        on a node that takes it alone, and then others beside it. Places those. If that is not known, nothing is bought
+        for the whole class."""
         for pod in bundle.pods:
             alone = Bundle((pod,))
             found = self._best(index, alone, self._open(alone), ask_all=False)
             if isinstance(found, tuple):
                 self._place(alone, *found)
             elif pod is bundle.pods[0]:
+                if found is not None:
+                    self.stuck[index] = found
                 return None
         return next(filter(None, (joins(pod, self.world) for pod in bundle.pods)), None)
-
-    def join_late(self, classes: Mapping[int, BundleClass]) -> None:
-        """Buy nothing for pods that must join pods with a place, perhaps since they had their turn themselves."""
-        for index, bundles in [*self.rest.items()]:
-            if index not in self.stuck and bundles and joins(bundles[0].pods[0], self.world):
-                self.take_again(index, classes[index])
-                left = self.rest.get(index, ())
-                self.postponed |= {b.key: why for b in left if (why := joins(b.pods[0], self.world))}
-                self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
 
     def _place(self, bundle: Bundle, name: str, verdict: Fits) -> None:
         self.world = self.world.placed(bundle.pods, name, verdict)

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.plan import Plan
 from autoscaler.model.pod import PodAffinityTerm
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand import ties
 from autoscaler.planning.demand.ties import NO_TIES, ties_of
 from autoscaler.planning.supply.hypothetical import as_coming
 from autoscaler.report.reasons import text_of
@@ -22,7 +24,6 @@ from tests.builders import (
     CATALOG,
     TEAM,
     Pairs,
-    gang,
     gpus,
     joined,
     ours,
@@ -43,7 +44,8 @@ def replicas(count: int, *near: str, app: str, devices: int = 0, **fields: objec
     """Pods with the label `app`, each with as many devices, that require pods with the labels `near` on their node."""
     pods, claims = pairs(count, gpus(max(1, devices)), prefix=f"{app}-", **fields)
     terms = tuple(selecting(name) for name in near)
-    pods = [replace(pod, labels=FrozenMap({"app": app}), pod_affinity=terms) for pod in pods]
+    own = {"labels": FrozenMap({"app": app}), "owner": f"ReplicaSet/{app}"}
+    pods = [replace(pod, **own, pod_affinity=terms) for pod in pods]
     return (pods, claims) if devices else ([replace(pod, claims=()) for pod in pods], [])
 
 
@@ -98,30 +100,6 @@ def test_pods_that_differ_in_amounts_are_tied_as_well() -> None:
     assert (types(found), len(found.placements)) == (["l8"], 3)
 
 
-def test_clients_join_the_server_that_they_select_whatever_the_order() -> None:
-    server, clients = replicas(1, app="server", devices=2), replicas(2, "server", app="client", devices=2)
-    for order in ((server, clients), (clients, server)):
-        found = plan(state(*order))
-        assert (types(found), len(found.placements)) == (["l8"], 3)
-
-
-def test_clients_join_servers_that_are_tied_themselves() -> None:
-    servers, clients = replicas(2, "server", app="server", devices=1), replicas(2, "server", app="client", devices=1)
-    further = replicas(1, "client", app="further", devices=1)
-    found = plan(state(further, clients, servers))
-    assert (types(found), len(found.placements)) == (["l8"], 5)
-
-
-def test_pods_with_a_choice_are_not_tied() -> None:
-    """Two servers may be on two nodes, and each client may join either."""
-    servers, clients = replicas(2, app="server", devices=1), replicas(2, "server", app="client", devices=1)
-    pods = [*servers[0], *clients[0]]
-    assert ties_of(pods, World.of(snapshot(pods))) == NO_TIES
-    free = replace(clients[0][0], name="free", pod_affinity=())
-    tied = replicas(2, "client", app="client", devices=1)[0]
-    assert ties_of([*tied, free], World.of(snapshot([*tied, free]))) == NO_TIES
-
-
 def test_a_pod_that_needs_two_labels_of_different_pods_never_starts() -> None:
     """kube-scheduler wants one pod that all terms select."""
     found = plan(state(replicas(1, app="b", devices=1), replicas(2, "a", "b", app="a", devices=1)))
@@ -132,14 +110,13 @@ def test_a_pod_that_needs_two_labels_of_different_pods_never_starts() -> None:
 def test_a_later_replica_does_not_buy() -> None:
     found = plan(state(running("old", "a"), replicas(2, "a", app="a", devices=2), **live(old="s1")))
     assert (found.launches, found.placements) == ((), ())
-    assert why_left(found, "a-00") == why_left(found, "a-01") == [Code.JOINS_NODE]
-    assert "old" in text_of(found.left_out[0].reasons[0])
+    assert why_left(found, "a-00") == why_left(found, "a-01") == [Code.POD_AFFINITY]
 
 
 def test_later_replicas_use_the_room_beside_the_first() -> None:
     found = plan(state(running("old", "a"), replicas(2, "a", app="a", devices=3), **live(free="l8", old="s4")))
     assert (found.launches, places(found)) == ((), {"a-00": "old"})
-    assert why_left(found, "a-01") == [Code.JOINS_NODE]
+    assert why_left(found, "a-01") == [Code.POD_AFFINITY]
 
 
 def test_where_the_first_replica_has_room_the_others_cannot_go_elsewhere() -> None:
@@ -147,6 +124,7 @@ def test_where_the_first_replica_has_room_the_others_cannot_go_elsewhere() -> No
     found = plan(state(replicas(3, "a", app="a", devices=2), **live(old="s4")))
     assert (found.launches, places(found)) == ((), {"a-00": "old", "a-01": "old"})
     assert why_left(found, "a-02") == [Code.JOINS_NODE]
+    assert "old" in text_of(found.left_out[0].reasons[0])
 
 
 def test_replicas_that_an_existing_node_takes_together_use_it() -> None:
@@ -154,18 +132,35 @@ def test_replicas_that_an_existing_node_takes_together_use_it() -> None:
     assert (found.launches, set(places(found).values())) == ((), {"large"})
 
 
-def test_a_client_that_had_its_turn_before_the_server_joins_it() -> None:
-    """Two servers give the client a choice, so it is not tied; its priority is higher."""
-    client = replicas(1, "server", app="client", devices=1, priority=5)
-    found = plan(state(client, replicas(2, app="server", devices=1), **live(old="s4")))
-    assert (found.launches, set(places(found).values()), len(found.placements)) == ((), {"old"}, 3)
+@pytest.mark.parametrize(("devices", "joining"), [(100, {}), (1, {"unsupported": ("x",)}), (1, {})])
+@pytest.mark.parametrize("namespace", ["default", "other"])
+def test_a_pod_that_wants_to_join_has_no_influence(namespace: str, devices: int, joining: dict[str, Any]) -> None:
+    """Anybody may write an affinity that selects the pods of others, and a pod that no node takes."""
+    (joiner,), claims = replicas(1, "a", app="x", devices=devices, **joining)
+    joiner = replace(joiner, namespace=namespace)
+    claims = [replace(each, namespace=namespace) for each in claims]
+    for first in (replicas(1, app="a", devices=1), replicas(3, "a", app="a", devices=2)):
+        found = plan(state(first, ([joiner], claims)))
+        assert {pod.key for pod in first[0]} <= places_by_key(found).keys()
 
 
-def test_members_of_a_whole_gang_are_tied() -> None:
-    found = plan(state(replicas(3, "a", app="a", devices=2, gang="g"), gangs=gang("g", 3)))
-    assert (types(found), len(found.placements)) == (["l8"], 3)
-    none = plan(state(replicas(5, "a", app="a", devices=2, gang="g"), gangs=gang("g", 5)))
-    assert (none.launches, none.placements) == ((), ())
+def places_by_key(found: Plan) -> dict[str, str]:
+    return {placed.pod: placed.node for placed in found.placements}
+
+
+def test_replicas_with_a_choice_are_not_tied() -> None:
+    """One may join the pod of another workload with their label, wherever that goes."""
+    ((other,), _) = replicas(1, app="a", devices=1)
+    tied = replicas(2, "a", app="a", devices=1)[0]
+    pods = [replace(other, name="other", owner="ReplicaSet/b", claims=()), *tied]
+    assert ties_of(pods, World.of(snapshot(pods))) == NO_TIES
+    assert set(ties_of(tied, World.of(snapshot(tied))).group) == {pod.key for pod in tied}
+
+
+def test_workloads_with_too_many_pods_to_compare_are_planned_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    tied = replicas(2, "a", app="a", devices=1)[0]
+    monkeypatch.setattr(ties, "_MOST_COMPARED", 1)
+    assert ties_of(tied, World.of(snapshot(tied))) == NO_TIES
 
 
 def test_thousands_of_replicas_take_no_quadratic_time() -> None:
