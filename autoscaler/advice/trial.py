@@ -290,7 +290,7 @@ def _result(plan: Plan, placements: list[Placement], asked: Situation) -> Result
     requested = any(name.startswith(labels.PROVREQ_PREFIX) for name in asked.pod.annotations)
     models = tuple(unfit_models(plan, asked.keys, asked.snapshot, asked.catalog))
     types = dict.fromkeys(ref.instance_type for ref in counts)
-    rdma = tuple(rdma_of(asked.catalog.types[name]) for name in types)
+    rdma = tuple(rdma_of(asked.catalog.types[name], asked.catalog) for name in types)
     cloud = next((asked.catalog.types[name].cloud for name in types), "")
     assumed = {node.drivers for node in launches if node.pool == IMPLICIT.name}
     guessed = guessed_types(launches, asked.catalog)

@@ -11,7 +11,10 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import requested_resources
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.drivers.efa import reads_remotely
 from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.device_plugins import EFA
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import InstanceType
@@ -19,14 +22,44 @@ from instance_catalog.types.instance_type import InstanceType
 _KINDS: Final = ("efa", "rdma")  # of network cards
 
 
-def rdma_of(machine: InstanceType) -> str:
-    """The network cards for RDMA of a machine, and how pods ask for them."""
+def rdma_of(machine: InstanceType, catalog: Catalog) -> str:
+    """The network cards for RDMA of a machine, and how pods ask for them; if its own have none, of another one."""
     kind, count = next(((kind, len(cards)) for kind in _KINDS if (cards := machine.cards(kind))), ("", 0))
+    if kind == "efa" and not reads_remotely(machine.name):
+        return f"the EFA of {machine.name} has no RDMA read{_elsewhere(machine, catalog)}"
     if kind == "efa":
         return f"for RDMA request {EFA} instead, of which {machine.name} has {count}"
     if kind:
         return f"for RDMA claim cards of {machine.name} through DRANET (driver dra.net): it has {count}"
     return f"{machine.name} has no RDMA: the pods have its plain network"
+
+
+def _elsewhere(machine: InstanceType, catalog: Catalog) -> str:
+    """The cheapest machine of the cloud that has RDMA and no less of anything else, to select in its place."""
+    enough = [one for one in catalog if reads_remotely(one.name) and one.cards("efa") and _no_less(one, machine)]
+    priced = [(one.price.usd_per_hour, one.name, one) for one in enough if one.sold_on_demand and one.price]
+    if not priced:
+        return ""
+    usd, name, best = min(priced)
+    return (
+        f": for RDMA select {labels.INSTANCE_TYPE} {name} ({usd:.2f} $/h, the cheapest with RDMA and no less of "
+        f"anything), and request {EFA}, of which it has {len(best.cards('efa'))}"
+    )
+
+
+def _no_less(one: InstanceType, than: InstanceType) -> bool:
+    """True if what fits the second machine fits the first, whose accelerators may be of another model."""
+    had, given = than.accelerator, one.accelerator
+    if had is None or given is None or (had.vendor, than.cloud) != (given.vendor, one.cloud):
+        return False
+    zero = Quantity.of(0)
+    return (
+        one.architecture == than.architecture
+        and one.vcpu >= than.vcpu
+        and one.memory >= than.memory
+        and one.accelerator_count >= than.accelerator_count
+        and (given.memory or zero) >= (had.memory or zero)
+    )
 
 
 def cards_unasked(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Pod, PlannedNode]]:
@@ -47,7 +80,7 @@ def cards_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[D
             ("spec", "volumes"),
             f"uses RDMA cards of its node by hostPath {pod.rdma} and asks for none: no plan and no "
             "scheduler sees to it that the node has some",
-            rdma_of(catalog.get(node.offering.instance_type)),
+            rdma_of(catalog.get(node.offering.instance_type), catalog),
             pod.origin,
             others=len(found) - 1,
         )

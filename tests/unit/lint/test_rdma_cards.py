@@ -22,6 +22,24 @@ MACHINES = [
 ]
 
 
+WITHOUT_READ = [
+    (
+        ("g4dn.metal", "g6.12xlarge", "g6.48xlarge", "p4d.24xlarge", "a3-ultragpu-8g"),
+        "the EFA of g4dn.metal has no RDMA read: for RDMA select node.kubernetes.io/instance-type g6.48xlarge "
+        "(13.35 $/h, the cheapest with RDMA and no less of anything), and request vpc.amazonaws.com/efa, of which it "
+        "has 1",
+    ),
+    (("g5.48xlarge", "g4dn.metal", "trn1.32xlarge"), "the EFA of g5.48xlarge has no RDMA read"),
+    (("p4d.24xlarge",), "for RDMA request vpc.amazonaws.com/efa instead, of which p4d.24xlarge has 4"),
+]
+
+
+@pytest.mark.parametrize(("machines", "said"), WITHOUT_READ)
+def test_a_machine_whose_efa_has_no_rdma_read_gives_way_to_one_that_has(machines: tuple[str, ...], said: str) -> None:
+    catalog = shipped(*machines)
+    assert rdma_of(catalog.types[machines[0]], catalog) == said
+
+
 def using(**selector: str) -> Pod:
     return replace(pod("p", "c", node_selector=FrozenMap(selector)), rdma="/dev/infiniband")
 
@@ -31,7 +49,7 @@ def test_a_plan_says_what_its_machine_has(machine: str, said: str) -> None:
     catalog, asking = shipped(machine), {"vpc.amazonaws.com/efa": Quantity.of(1)}
     given = snapshot([using()], [claim("c", gpus())])
     found = plan(given, catalog=catalog)
-    assert rdma_of(catalog.types[machine]) == said  # a3-ultragpu-8g is never sold on demand
+    assert rdma_of(catalog.types[machine], catalog) == said  # a3-ultragpu-8g is never sold on demand
     told = [one for one in supply_advice(given, found, catalog) if "RDMA cards of its node" in one.message]
     assert [one.next_step for one in told] == [said] * len(found.launches)
     efa = replace(given, pods=(replace(using(), containers=(Container("c", FrozenMap(asking)),)),))
