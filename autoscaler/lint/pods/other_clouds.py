@@ -41,10 +41,15 @@ class OtherCloud:
 
 def other_cloud_advice(snapshot: Snapshot, found: Mapping[str, OtherCloud], catalog: Catalog) -> Iterator[Diagnostic]:
     """The first pod that only nodes of another cloud run, with everything of it that says so, and the number of others
-    that say the same; one that asks for devices before all others."""
+    that say the same; one that asks for devices before all others. Further pods by labels and resources that no message
+    has named."""
     elsewhere = [pod for pod in snapshot.pods if pod.key in found]
-    for pod in sorted(elsewhere, key=lambda pod: not any("/" in name for name in requested_resources(pod)))[:1]:
+    named: set[str] = set()
+    for pod in sorted(elsewhere, key=lambda pod: not any("/" in name for name in requested_resources(pod))):
         of = found[pod.key]
+        if named >= {*of.selected, *of.asked}:
+            continue
+        named |= {*of.selected, *of.asked}
         parts = [f"selects {' and '.join(of.selected.values())}"] if of.selected else []
         parts += [f"asks for {' and '.join(of.asked)}"] if of.asked else []
         yield surprise(

@@ -66,6 +66,17 @@ def test_everything_that_keeps_the_pod_there_is_named() -> None:
     assert f"drop the node selector or affinity on {LABEL} and the request of {RESOURCE}, and" in found.next_step
 
 
+def test_a_pod_that_says_it_by_another_label_gets_a_message_of_its_own() -> None:
+    other = replace(pod("q"), node_selector=FrozenMap({labels.INSTANCE_TYPE: "ecs.g3il.xlarge"}))
+    same = replace(waiting(selects=LABEL), name="r")
+    found = told(waiting(selects=LABEL), same, other, replace(other, name="s"), replace(same, name="t"))
+    assert [one.message.split(",")[0] for one in found] == [
+        f"selects {LABEL}",
+        f"selects {labels.INSTANCE_TYPE}=ecs.g3il.xlarge",
+    ]
+    assert [one.others for one in found] == [2, 1]
+
+
 def test_one_of_them_is_enough_and_is_said_once() -> None:
     given = snapshot([waiting(selects="pool", asks=RESOURCE)])
     about = [one for one in foreign_advice(given, CATALOG) if RESOURCE in one.message]
@@ -234,5 +245,5 @@ def test_only_pods_that_select_the_same_are_counted_with_the_first() -> None:
         replace(waiting(selects=key), name=name)
         for key, name in ((LABEL, "a"), (LABEL, "b"), ("vke.volcengine.com/gpu-name", "c"))
     )
-    (found,) = told(first, same, other)
-    assert (found.subject, found.others) == ("Pod default/a", 1)
+    found = told(first, same, other)
+    assert [(one.subject, one.others) for one in found] == [("Pod default/a", 1), ("Pod default/c", 0)]
