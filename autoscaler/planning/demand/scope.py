@@ -23,7 +23,9 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.device_plugins import EFA, is_plugin_resource
 
 # Labels that select no special machine.
-_OF_ANY_NODE: Final = frozenset({labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION})
+_OF_ANY_NODE: Final = frozenset(
+    {labels.ARCHITECTURE, labels.OPERATING_SYSTEM, labels.ZONE, labels.REGION, labels.CLOUD}  # CLOUD: where volumes are
+)
 _KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 _NVIDIA: Final = "nvidia.com/"
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
@@ -173,7 +175,8 @@ def _scope_refusal(
 def _on_any_node(pod: Pod) -> bool:
     """True if the pod requires no special machine: only labels of place, architecture and operating system, and no
     part of a GPU by annotation."""
-    return asks_for_no_device(pod) and not (pod.node_selector.keys() - _OF_ANY_NODE or pod.affinity)
+    named = any(term.match_fields for term in (pod.affinity.terms if pod.affinity else ()))
+    return asks_for_no_device(pod) and not (named or pod.selected_labels - _OF_ANY_NODE)
 
 
 def _gated(resources: Iterable[str], snapshot: Snapshot) -> dict[str, str]:

@@ -9,6 +9,8 @@ import pytest
 from autoscaler.kube.pod import parse_pod
 from autoscaler.report.tables.plan_summary import summary_of
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import plan, pod, snapshot
 
 OTHER = "asks another system for one by"
@@ -17,6 +19,10 @@ OTHER = "asks another system for one by"
 def told(**fields: Any) -> str:
     (line,) = [line.text for line in summary_of(plan(snapshot([pod("p", **fields)])))[1:]]
     return line
+
+
+def selecting(key: str) -> NodeSelector:
+    return NodeSelector((NodeSelectorTerm((Requirement(key, "In", ("a",)),)),))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +46,16 @@ def test_the_field_that_asks_another_system_is_named(fields: dict[str, Any], fie
         {"runtime_class": "gvisor"},
         {"labels": FrozenMap({"gpu": "none"})},
         {"annotations": FrozenMap({"example.com/gpunit": "a"})},
+        {"affinity": selecting(labels.CLOUD)},  # implied: only machines there mount its volume
+        {"affinity": selecting(labels.ZONE)},
     ],
 )
 def test_other_pods_run_on_an_ordinary_node(fields: dict[str, Any]) -> None:
     assert "needs no accelerator: an ordinary node runs it" in told(**fields)
+
+
+def test_a_pod_that_selects_special_nodes_needs_these() -> None:
+    assert "it needs a node that it selects" in told(affinity=selecting("team"))
 
 
 @pytest.mark.parametrize(
