@@ -258,8 +258,8 @@ def _discovered(plan: Plan) -> Iterator[Diagnostic]:
                 f"instance type {node.offering.instance_type}",
                 (),
                 "pods select it by labels of NVIDIA GPU feature discovery, which is assumed to run on the node",
-                f"install it (the GPU Operator does), and name {profile}:{option} in spec.drivers.profiles of a "
-                "CapacityPool",
+                "install it (the GPU Operator does), and list all that its nodes run in a CapacityPool: "
+                f"spec.drivers.profiles: [{', '.join(node.drivers)}]",
             )
             return
 

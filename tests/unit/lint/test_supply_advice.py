@@ -332,6 +332,13 @@ def test_what_a_plan_with_a_change_assumes_and_leaves_unused(
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
 
+def test_the_drivers_beside_feature_discovery_are_listed_with_it() -> None:
+    """A pool with nvidia:feature-discovery alone would have nodes without the other drivers."""
+    running = launching("g6.xlarge", "nvidia:feature-discovery", "compute-domain", "dranet")
+    (found,) = advised_assumptions(STATE, running, SHIPPED, idle=False)
+    assert "spec.drivers.profiles: [nvidia:feature-discovery, compute-domain, dranet]" in found
+
+
 def test_a_plan_with_a_change_relies_on_a_device_plugin() -> None:
     plan = launching("g6.8xlarge", "nvidia")
     handed = (HandedOut("vpc.amazonaws.com/efa", 1, 0),)
