@@ -41,7 +41,7 @@ def failure_text(reason: Reason, *, abbreviated: bool = True, on_all_types: bool
     """A failed condition in the words of kube-scheduler's events; `on_all_types`: on all types that are asked for."""
     detail = reason.detail
     if of_volume(reason):
-        return "held up by that volume"
+        return "held up by that volume (whatever else they lack)"
     match reason.code:
         case Code.INSUFFICIENT_RESOURCE:
             return shortage_text(reason, on_all_types=on_all_types)

@@ -201,14 +201,14 @@ def _offered(entry: LeftOut) -> LeftOut:
 
 
 def _of_every_node(entry: LeftOut) -> bool:
-    """True if no type is nearer than another: the nearest lacks what all types lack that the pod selects."""
-    reason, codes = entry.near_misses[0].reason, {miss.reason.code for miss in entry.near_misses}
+    """True if no type is nearer than another: the nearest lacks what all types lack that the pod selects. What types
+    have is unknown where a volume already keeps the pod from all nodes: it is checked before devices."""
+    reason = entry.near_misses[0].reason
     if reason.code is Code.INSUFFICIENT_RESOURCE:
         return reason.detail.get("free") == 0
     if reason.code is Code.NO_DEVICE_OF_CLASS:
         return True
-    selects = codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH}
-    return of_volume(reason) and not selects
+    return of_volume(reason)
 
 
 def _class_of_nothing(entry: LeftOut) -> str:
