@@ -14,6 +14,7 @@ from autoscaler.lint.pods.cloud_nodes import architecture_tainted, groups_in_lab
 from autoscaler.lint.pods.disk_space import assumed_disk, directories_of_nodes, memory_volumes
 from autoscaler.lint.pods.flavors import flavors_without_nodes
 from autoscaler.lint.pods.gpu_shares import SHARED_PRODUCT, SHARING_CLAIM, labelled_as_shared
+from autoscaler.lint.pods.multus import attached_networks
 from autoscaler.lint.pods.rdma_cards import cards_advice
 from autoscaler.lint.pods.required import field_of
 from autoscaler.model.capacity import CapacityPool
@@ -60,6 +61,7 @@ def supply_advice(
     yield from memory_volumes(snapshot, plan)
     yield from directories_of_nodes(snapshot, plan)
     yield from cards_advice(snapshot, plan, catalog)
+    yield from attached_networks(snapshot, plan)
     yield from _assumed_plugins(snapshot, plan, catalog)
     yield from _unprepared(snapshot, plan, catalog)
     yield from made_by_clouds(snapshot)
@@ -133,7 +135,8 @@ def advised_gpu(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> str:
 
 def advised_assumptions(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, idle: bool) -> tuple[str, ...]:
     """What such a plan assumes of the machines, and, if asked, which of their devices it leaves `idle`."""
-    assumed = [*_assumed_plugins(snapshot, plan, catalog), *(() if snapshot.pools else _discovered(plan))]
+    assumed = [*_assumed_plugins(snapshot, plan, catalog), *attached_networks(snapshot, plan)]
+    assumed += () if snapshot.pools else _discovered(plan)
     texts = (f"{one.subject}: {one.message}; {one.next_step}" for one in assumed)
     return (*texts, *(mostly_idle(plan, catalog) if idle else ()))
 

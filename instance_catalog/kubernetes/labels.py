@@ -174,6 +174,7 @@ VOLCANO_POD_GROUP_NEW: Final = "scheduling.volcano.sh/group-name"  # annotation,
 KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
 KAI_GPU_FRACTION: Final = "gpu-fraction"  # pod annotation: the part of a GPU that KAI Scheduler gives it
 KAI_GPU_MEMORY: Final = "gpu-memory"  # pod annotation: the same in MiB (KAI-Scheduler docs/gpu-sharing)
+MULTUS_NETWORKS: Final = "k8s.v1.cni.cncf.io/networks"  # pod annotation (Network CRD De-facto Standard, version 1)
 # Pod annotations by which HAMi chooses GPUs (Project-HAMi/HAMi 4707fb0, pkg/device/nvidia; the mode 28eab19,
 # docs/dynamic-mig-support.md; the policies docs/config.md).
 HAMI_USE_TYPE: Final = "nvidia.com/use-gputype"
@@ -227,6 +228,7 @@ DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # 
 # Annotations of pods that are read after parsing. The controller drops all others from the pods it keeps in memory.
 POD_ANNOTATIONS: Final = frozenset(
     {
+        MULTUS_NETWORKS,
         KAI_GPU_FRACTION,
         KAI_GPU_MEMORY,
         HAMI_USE_TYPE,

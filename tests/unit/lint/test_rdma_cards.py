@@ -1,18 +1,20 @@
-"""Pods that mount the RDMA devices of their node ask for none: a plan says which the machine has."""
+"""Networks that a plan does not count: RDMA devices that pods mount and do not ask for, and networks of Multus."""
 
 from __future__ import annotations
 
 import pytest
 
 from autoscaler.advice.advise import advise
+from autoscaler.lint.pods.multus import attached_networks
 from autoscaler.lint.pods.rdma_cards import rdma_of
-from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.lint.supply_advice import advised_assumptions, supply_advice
 from autoscaler.model.pod import Container, Pod
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import MULTUS_NETWORKS
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot
+from tests.builders import CATALOG, NOW, claim, gpus, plan, pod, shipped, snapshot
 from tests.one_line_advice import advice_lines
 
 MACHINES = [
@@ -63,3 +65,22 @@ def test_a_change_says_it_of_the_machine_that_it_buys(uses: bool) -> None:
     catalog = shipped("g6.8xlarge")
     (line,) = advice_lines(advise(given.pods[0], given, catalog, plan(given, catalog=catalog), Policy(), NOW, most=1))
     assert (MACHINES[0][1] in line) is uses
+
+
+def attaching(name: str, networks: str) -> Pod:
+    return replace(pod(name, "c"), annotations=FrozenMap({MULTUS_NETWORKS: networks}))
+
+
+@pytest.mark.parametrize(("networks", "told"), [("a,b", True), ('[{"name": "a"}]', True), (" ", False)])
+def test_a_pod_on_a_new_node_that_names_networks(networks: str, told: bool) -> None:
+    given = snapshot([attaching("p", networks), attaching("q", networks)], [claim("c", gpus())])
+    found = plan(given)
+    about = list(attached_networks(given, found))
+    assert [(one.subject, one.others) for one in about] == ([("Pod default/p", 1)] if told else [])
+    assert any(MULTUS_NETWORKS in one.message for one in supply_advice(given, found, CATALOG)) is told
+    assert any(MULTUS_NETWORKS in text for text in advised_assumptions(given, found, CATALOG, idle=False)) is told
+
+
+def test_a_pod_without_a_new_node_is_not_told() -> None:
+    given = snapshot([attaching("p", "a")])
+    assert not list(attached_networks(given, plan(given)))
