@@ -4,6 +4,10 @@ their queue.
 Kueue documentation, "Resource Flavor" and "Cluster Queue" (0.19): the nodeLabels of the flavor that it assigns join the
 nodeSelector of the pods, its tolerations their tolerations. Of the flavors of a resource group it takes the first that
 does not contradict what the pods select and that has quota. Quota is not counted here.
+
+A workload with a resource that no group covers is not admitted ("resource … unavailable in ClusterQueue",
+pkg/scheduler/flavorassigner), unless Kueue's Configuration leaves the resource out (excludeResourcePrefixes) or makes
+another one of it (transformations).
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ class Queues:
     """Kueue's objects: flavors and cluster queues by name, local queues by namespace/name with their cluster queue.
     `checks` are the AdmissionChecks of cluster queues, `served` those that write ProvisioningRequests of a class of
     Foreslice, and `requesting` those that write others; `request_classes` are the classes by ProvisioningRequestConfig.
-    `missing` are the queues and flavors of workloads that were not given."""
+    `missing` are the queues and flavors of workloads that were not given, `uncovered` the ClusterQueues with resources
+    of workloads that no group covers."""
 
     flavors: dict[str, ResourceFlavor] = field(default_factory=dict)
     cluster_queues: dict[str, tuple[ResourceGroup, ...]] = field(default_factory=dict)
@@ -63,6 +68,7 @@ class Queues:
     served: set[str] = field(default_factory=set)
     requesting: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
+    uncovered: set[tuple[str, str]] = field(default_factory=set)
 
     def requested(self, pods: tuple[Pod, ...], name: str, annotations: Mapping[str, str]) -> tuple[Pod, ...]:
         """The pods of one workload with annotations of their queue, and where Kueue asks another autoscaler for their
@@ -83,9 +89,11 @@ class Queues:
         if not pods or not name:
             return pods
         queue = f"{pods[0].namespace}/{name}"
-        groups = self.cluster_queues.get(self.local_queues.get(queue, ""))
+        cluster_queue = self.local_queues.get(queue, "")
+        groups = self.cluster_queues.get(cluster_queue)
         if groups is not None:
             self._tell_of_flavors(pods, name, groups, problems)
+            self._tell_of_resources(pods, cluster_queue, groups, problems)
             return tuple(_admitted(pod, groups, self.flavors) for pod in pods)
         if queue not in self.missing and any(pod.asks_for_devices for pod in pods):
             self.missing.add(queue)
@@ -108,6 +116,29 @@ class Queues:
                 "takes its pods as admitted without the node labels and tolerations that Kueue adds from it"
             )
             problems.warn(("metadata", "labels", labels.KUEUE_QUEUE), message, _STEP)
+
+    def _tell_of_resources(
+        self, pods: tuple[Pod, ...], cluster_queue: str, groups: tuple[ResourceGroup, ...], problems: Problems
+    ) -> None:
+        """Warns of resources that no group of the ClusterQueue covers: Kueue does not admit the workload."""
+        covered = frozenset[str]().union(*(group.resources for group in groups))
+        absent = sorted(
+            name
+            for name in {name for pod in pods for name in _requested(pod)} - covered
+            if (cluster_queue, name) not in self.uncovered
+        )
+        if absent and any(pod.asks_for_devices for pod in pods):
+            self.uncovered.update((cluster_queue, name) for name in absent)
+            names = ", ".join(absent)
+            message = (
+                f"Kueue does not admit it: no resourceGroup of ClusterQueue {cluster_queue} covers {names} (resource "
+                f"{absent[0]} unavailable in ClusterQueue); the plan takes its pods as admitted"
+            )
+            step = (
+                f"add {names} to coveredResources of a resourceGroup there, and to the resources of its flavors; "
+                "leave it if Kueue's Configuration has the resource in excludeResourcePrefixes or transformations"
+            )
+            problems.warn(("metadata", "labels", labels.KUEUE_QUEUE), message, step)
 
 
 def parse_flavor(raw: object, problems: Problems) -> ResourceFlavor:
@@ -159,12 +190,18 @@ def _admitted(pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, Re
 def _assigned(
     pod: Pod, groups: tuple[ResourceGroup, ...], flavors: dict[str, ResourceFlavor]
 ) -> Iterator[ResourceFlavor]:
-    asked = {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
+    asked = _requested(pod)
     for group in groups:
         # Of claims it depends on Kueue's configuration which resource they count as; one group has to cover them.
         if asked & group.resources or (pod.claims and len(groups) == 1):
             known = [flavors[name] for name in group.flavors if name in flavors]
             yield from [flavor for flavor in known if _agrees(flavor, pod)][:1]
+
+
+def _requested(pod: Pod) -> frozenset[str]:
+    """The resources that its containers request, of which it may be none: Kueue takes 0 as no request."""
+    amounts = (found for container in (*pod.containers, *pod.init_containers) for found in container.requests.items())
+    return frozenset(name for name, amount in amounts if amount.milli())
 
 
 def _agrees(flavor: ResourceFlavor, pod: Pod) -> bool:

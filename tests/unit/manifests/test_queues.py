@@ -18,6 +18,7 @@ from autoscaler.model.capacity import CapacityPool, PodScope, Scope
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import CATALOG, NOW, shipped
@@ -95,6 +96,28 @@ def test_a_flavor_that_is_not_given_is_named_once(tmp_path: Path) -> None:
     assert "waits in Kueue's queue team, of which ResourceFlavor b is not given" in warning.message
     found = read(tmp_path, job(), *queues(GPUS), flavor("a", kind="a"), flavor("b", kind="b"))
     assert not [one for one in found.problems if "is not given" in one.message]
+
+
+def needing(**requests: str) -> dict[str, Any]:
+    resources = {"requests": requests, "limits": {"nvidia.com/gpu": 1, "example.com/none": 0}}
+    return job(containers=[{"name": "main", "image": "registry.example/a:1", "resources": resources}])
+
+
+def test_resources_that_no_group_of_the_queue_covers_are_named_once(tmp_path: Path) -> None:
+    def uncovered(*objects: dict[str, Any]) -> list[Diagnostic]:
+        return [one for one in read(tmp_path, *objects, flavor("a")).problems if "does not admit" in one.message]
+
+    other = needing(cpu="1", memory="1Gi")
+    other["metadata"] = {**other["metadata"], "name": "again"}
+    every = (["cpu", "memory"], ["a"]), (["nvidia.com/gpu"], ["a"])
+    assert not uncovered(needing(cpu="1", memory="1Gi"), *queues(*every))
+    (warning,) = uncovered(needing(cpu="1", memory="1Gi"), other, *queues((["nvidia.com/vgpu-number", "cpu"], ["a"])))
+    assert "no resourceGroup of ClusterQueue all covers memory, nvidia.com/gpu (resource memory" in warning.message
+    assert "add memory, nvidia.com/gpu to coveredResources" in warning.next_step
+    ordinary = job(
+        containers=[{"name": "main", "image": "registry.example/a:1", "resources": {"requests": {"cpu": 1}}}]
+    )
+    assert not uncovered(ordinary, *queues(GPUS))
 
 
 @pytest.mark.parametrize(
