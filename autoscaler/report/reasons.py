@@ -187,6 +187,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.GANG_INCOMPLETE: (
         "needs {wanted} pods at once, {placed} could be placed",
+        "its {missing}, such as a PodGroup, does not exist, which says how many pods start together: create it; if "
+        "{scheduler} needs no such object, a plan of its pods does",
         "its {missing}, such as a PodGroup, does not exist, which says how many pods start together: create it",
         "is incomplete",
     ),

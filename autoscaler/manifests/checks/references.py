@@ -122,7 +122,10 @@ def _check_gang(pod: Fields, namespace: str, manifests: ManifestSet, problems: P
             more = f"; if {scheduler} needs no such object, write one for the plan alone" if own else ""
             problems.error(problem.path, problem.message, f"{problem.next_step}{more}")
         else:  # nothing is planned for the pod
-            step = f"{problem.next_step}; leave it if {scheduler} needs no such object"
+            left = (
+                f"leave it if {scheduler} needs no such object, until a pool serves its pods: a plan of them needs it"
+            )
+            step = f"{problem.next_step}; {left}"
             problems.warn(problem.path, f"{problem.message} in the files", step)
 
 

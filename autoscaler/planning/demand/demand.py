@@ -169,7 +169,9 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     if pod.gang and gang is None and "PodGroup" in snapshot.unreadable:
         yield from unreadable(snapshot, Subject("gang", pod.gang.key), "PodGroup")
     elif pod.gang and gang is None:
-        yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", pod.gang.key), missing="group object")
+        # Another scheduler may need no more than the name of the group.
+        own = {} if pod.scheduler_name in KNOWN_SCHEDULERS else {"scheduler": pod.scheduler_name}
+        yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", pod.gang.key), missing="group object", **own)
     for feature in gang.unsupported if gang else ():
         yield Reason.of(Code.UNSUPPORTED, Subject("gang", pod.gang.key) if pod.gang else NO_SUBJECT, feature=feature)
 

@@ -51,7 +51,7 @@ def test_a_missing_group_of_a_pod_that_no_pool_is_for_hides_nothing_else() -> No
     found = loaded(other, CLAIM)
     assert found.ok
     (text,) = (one for one in messages(found) if "there is no PodGroup" in one)
-    assert "or correct the name; leave it if own needs no such object" in text
+    assert "or correct the name; leave it if own needs no such object, until a pool serves its pods" in text
     pool = "apiVersion: foreslice.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: gpu}\n"
     planned = loaded(other, CLAIM, f"{pool}spec: {{limits: {{nodes: 1}}, scope: {{schedulerNames: [own]}}}}")
     assert not planned.ok

@@ -304,7 +304,10 @@ def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> N
     assert [reason.code for reason in why_pending(no_claim, state)] == [Code.CLAIM_NOT_FOUND]
     assert [reason.code for reason in why_pending(alone, state)] == [Code.GANG_INCOMPLETE]
     (reason,) = why_pending(alone, snapshot([alone], [claim("c")]))
-    assert "its group object, such as a PodGroup, does not exist" in text_of(reason)
+    assert text_of(reason).endswith("does not exist, which says how many pods start together: create it")
+    other = pod("b", "c", gang="g", scheduler_name="own")
+    (reason,) = why_pending(other, snapshot([other], [claim("c")]))
+    assert "create it; if own needs no such object, a plan of its pods does" in text_of(reason)
 
 
 def test_a_claim_whose_name_the_status_lost_is_told_apart_from_one_that_is_not_made_yet() -> None:
