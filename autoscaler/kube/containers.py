@@ -140,16 +140,21 @@ _SHARE: Final = re.compile(r"(?i)gpu[-_]memory[-_]utilization\W{1,4}(0?\.[0-9]+)
 _VLLM: Final = re.compile(r"(?i)vllm|--max-model-len\b|--max-num-seqs\b")
 # Another type than bfloat16, or an image of vLLM since 0.8.5, which falls back to float16 by itself on older GPUs
 # (vllm-project/vllm pull request 17265, merged 2025-04, after 0.8.4). NVIDIA's image counts by years (25.09).
+# Dynamo's images (vllm-runtime) count by its own versions: since 0.6.0 they have vLLM 0.11.0 or later
+# (docs/reference/support-matrix.md of ai-dynamo/dynamo, which lists none before, read 2026-11).
 _NO_BFLOAT16: Final = re.compile(
     r"(?i)dtype\W{1,4}(?:half|float)"
-    r"|vllm[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)|vllm-openai(?:\s|$)"
+    r"|vllm-runtime[\w.-]{0,20}:v?(?:0\.(?:[6-9]|[1-9]\d)|[1-9]\d*\.)"
+    r"|vllm(?![\w/.-]*-runtime)[\w/.-]{0,60}:v?(?:0\.8\.(?:[5-9]|[1-9]\d)|0\.(?:9|[1-9]\d)|[1-9]\d*\.|latest|nightly)"
+    r"|vllm-openai(?:\s|$)"
 )
 _QUANTIZATION: Final = re.compile(r"(?i)(?:--quantization|(?<!\S)-q)[ =]([a-z][\w-]*)")
 # Images of vLLM whose fp8 runs on GPUs of 7.5 with the weights alone in 8 bits (page "FP8 W8A8" of its documentation
 # for 0.32; for 0.15.1 the table on "Quantization" has fp8 on Ampere and later only; both read 2026-11).
-# Red Hat's images (vllm-cuda-rhel9) count by versions of their own.
+# Red Hat's images (vllm-cuda-rhel9) and Dynamo's count by versions of their own.
 _FP8_ON_TURING: Final = re.compile(
-    r"(?i)vllm(?![\w.-]*-rhel)[\w/.-]{0,60}:v?(?:0\.(?:3[2-9]|[4-9]\d)|[1-9]\d?\.|latest|nightly)|vllm-openai(?:\s|$)"
+    r"(?i)vllm(?![\w/.-]*-(?:rhel|runtime))[\w/.-]{0,60}:v?(?:0\.(?:3[2-9]|[4-9]\d)|[1-9]\d?\.|latest|nightly)"
+    r"|vllm-openai(?:\s|$)"
 )
 # Asked for by an option, no version replaces it: the fallback is that of `auto` (the same pull request).
 _BFLOAT16: Final = re.compile(r"(?i)--dtype[ =]bfloat16\b")
