@@ -184,6 +184,40 @@ def test_so_is_that_of_an_llm_inference_service(worker: dict[str, Any], expected
     assert {pod.name: pod.containers[0].model_billions for pod in found.pods} == {"s-kserve-0": expected, **prefill}
 
 
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ({"uri": "pvc://claim/gpt-oss-120", "name": "openai/gpt-oss-120b"}, (120, 4)),
+        ({"uri": "hf://Qwen/Qwen2.5-7B-Instruct", "name": "like-70b"}, (7, 16)),
+        ({"uri": "pvc://claim/model", "name": "mine"}, (None, 16)),
+        ({"uri": "pvc://claim/model", "name": 7}, (None, 16)),
+    ],
+)
+def test_the_name_of_an_llm_says_its_size_where_the_uri_does_not(
+    model: dict[str, Any], expected: tuple[float | None, int]
+) -> None:
+    found, _ = expanded(expand_llm_inference_service, {"model": model, "template": with_gpus(1)})
+    (container,) = found.pods[0].containers
+    assert (container.model_billions, container.model_bits) == expected
+
+
+@pytest.mark.parametrize(
+    ("image", "method", "bfloat16"),
+    [
+        ({}, "fp8", False),
+        ({"image": "ghcr.io/llm-d/llm-d-cuda:v0.3.1"}, "fp8", False),
+        ({"image": "vllm/vllm-openai:v0.8.2"}, "fp8", True),
+        ({"image": "vllm/vllm-openai"}, "", False),
+    ],
+)
+def test_an_llm_is_served_by_vllm(image: dict[str, str], method: str, bfloat16: bool) -> None:
+    template = {"containers": [{**with_gpus(1)["containers"][0], **image}]}
+    model = {"uri": "oci://registry.example/llama-3-1-8b-instruct-fp8-dynamic:1.5", "name": "llama"}
+    found, _ = expanded(expand_llm_inference_service, {"model": model, "template": template})
+    (container,) = found.pods[0].containers
+    assert (container.serves_model, container.quantization, container.vllm_bfloat16) == (True, method, bfloat16)
+
+
 def test_mistakes_name_the_field_that_a_person_wrote() -> None:
     _, problems = expanded(expand_inference_service, {"predictor": {**with_gpus(1), "nodeSelektor": {}}})
     assert problems == ["spec.predictor.nodeSelektor: unknown field 'nodeSelektor'"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from autoscaler.kube.containers import named_model
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.workloads.controllers import expander
 from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, SpecAsTemplate, Workload, count, stamp
@@ -43,6 +44,9 @@ _OF_COMPONENTS: Final = (
 _OF_WORKERS: Final = ("pipelineParallelSize", "tensorParallelSize")
 # A marker for `model_billions` of a container: no pod has all of the weights.
 _SPREAD: Final = ("pipeline-parallel",)
+# What serves the model of an LLMInferenceService: KServe's own configs have images of llm-d
+# (config/llmisvc/config-llm-template.yaml, read 2026-11), which began in 2025-05, so with a vLLM after 0.8.5.
+_VLLM: Final = "vllm:0.9"
 # The resources that KServe gives to the container of a model server without any (inferenceService.resource of its
 # ConfigMap).
 _DEFAULTS: Final = {"cpu": "1", "memory": "2Gi"}
@@ -76,11 +80,11 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
     if claims:
         message = "KServe makes a ResourceClaimTemplate of it, which the files lack"
         fields.child("metadata").child("annotations").error(claims[0], message, f"{_PODS}, with their claims")
-    uri = spec.child("model").raw("uri")
-    found = _llm_workload(spec, workload, "kserve", uri)
+    model = spec.child("model")
+    found = _llm_workload(spec, workload, "kserve", model)
     if "prefill" in spec:
         prefill = spec.child("prefill")
-        found += _llm_workload(prefill, workload, "kserve-prefill", uri)
+        found += _llm_workload(prefill, workload, "kserve-prefill", model)
         prefill.unread()
     names = _missing(spec)
     if names:
@@ -92,7 +96,7 @@ def expand_llm_inference_service(fields: Fields, workload: Workload) -> Expansio
     return found
 
 
-def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> Expansion:
+def _llm_workload(spec: Fields, workload: Workload, part: str, model: Fields) -> Expansion:
     """A Deployment, or LeaderWorkerSets of a leader (`template`) and its workers (`worker`)."""
     spec.ignore("kvCacheOffloading", "rolloutStrategy")
     scaling, parallel = spec.child("scaling"), spec.child("parallelism")
@@ -114,13 +118,26 @@ def _llm_workload(spec: Fields, workload: Workload, part: str, uri: object) -> E
     found = Expansion()
     for field, pods in (("template", leaders), ("worker", workers)):
         if field in spec:
-            given, sources = spec.raw(field), _SPREAD if "worker" in spec else (uri,)
+            given = spec.raw(field)
             if isinstance(given, dict):
-                given = {**given, "containers": of_model(given.get("containers"), sources)}
-                given = _mounted(given, _named_claim(Fields({"uri": uri}), "uri"))
+                containers = given.get("containers")
+                sources = _SPREAD if "worker" in spec else _llm_sources(model, containers)
+                given = {**given, "containers": of_model(containers, sources)}
+                given = _mounted(given, _named_claim(Fields({"uri": model.raw("uri")}), "uri"))
             template = SpecAsTemplate(given, labels, annotations, spec, field)
             found += stamp(template, workload, pods)
     return found
+
+
+def _llm_sources(model: Fields, containers: object) -> tuple[object, ...]:
+    """The source of the model, with its name where that says no size, such as the path of a volume; and vLLM,
+    unless the first container has an image that is not of llm-d."""
+    uri, name = model.raw("uri"), model.raw("name")
+    first = containers[0] if isinstance(containers, list) and containers else None
+    image = Fields(first).raw("image")
+    server = (_VLLM,) if not image or "llm-d" in str(image) else ()
+    sized = isinstance(uri, str) and named_model(f"{_VLLM} {uri}").billions is not None
+    return (uri, *(() if sized else (name,)), *server)
 
 
 def _component(part: Fields, workload: Workload, kind: str) -> Expansion:
