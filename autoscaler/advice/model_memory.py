@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.advice.change import Change, ChangeKind, on_pods
+from autoscaler.advice.models.shared import sharing_group
 from autoscaler.lint.pods.card_names import whole_cards
 from autoscaler.lint.pods.other_cards import OtherCard, replacing
 from autoscaler.model.plan import Plan, PlannedNode
@@ -31,12 +32,6 @@ from instance_catalog.types.instance_type import Accelerator
 
 _GPU_VENDORS: Final = ("NVIDIA", "AMD")
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
-# Each of whose pods has the whole model; services of KServe and graphs of Dynamo with several nodes for one are read as
-# spread over them.
-_ALONE: Final = (
-    *("Deployment", "ReplicaSet", "ReplicationController", ""),
-    *("InferenceService", "LLMInferenceService", "DynamoGraphDeployment"),
-)
 _MOST_PODS: Final = 100  # of a plan that is made again
 # What a program has of each GPU before it loads a weight, at the least: measured were 256 MiB on an RTX 3090 (PyTorch
 # 2.7.1, invoke-ai/InvokeAI issue 9413), about 300 MB (pytorch/pytorch issue 107667) and 426 MiB on an RTX 6000 Ada
@@ -294,11 +289,11 @@ def placed_models(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> Iterator[
                 got[key] = card, number
     groups: dict[object, Counter[str]] = {}
     for key, (_, number) in got.items():
-        groups.setdefault(_sharing(pods[key]), Counter())[key] = number
+        groups.setdefault(sharing_group(pods[key]), Counter())[key] = number
     for key, (card, number) in got.items():
         container = _of_model(pods[key]) or _quantized(pods[key])
         if container is not None:
-            group = groups[_sharing(pods[key])]
+            group = groups[sharing_group(pods[key])]
             yield _among(Placed(pods[key], container, card, group.total(), number), group, got, pods)
 
 
@@ -329,14 +324,6 @@ def _memory(card: Accelerator) -> int:
     return known.int64_value() if known is not None else 0
 
 
-def _sharing(pod: Pod) -> object:
-    """The pods that may divide one model among themselves: those of a gang or of a workload that is no set of
-    replicas."""
-    if pod.gang is not None:
-        return pod.gang
-    return pod.key if pod.owner.partition("/")[0] in _ALONE else (pod.namespace, pod.owner)
-
-
 def _requested(pod: Pod) -> int:
     return sum(amount.int64_value() for one in pod.containers for amount in _gpus(one))
 
@@ -348,7 +335,7 @@ def _gpus(container: Container) -> list[Quantity]:
 def _of_model(pod: Pod) -> Container | None:
     """Of its containers with GPUs that which names the largest model. One with a part of it counts only where the pods
     that have the rest are known. If none names one, a client in the pod says what the only server there has."""
-    known = _sharing(pod) != pod.key
+    known = sharing_group(pod) != pod.key
     servers = [one for one in pod.containers if one.claims or _gpus(one)]
     named = (one for one in servers if one.model_billions is not None and (known or not one.model_spread))
     if (largest := max(named, key=lambda one: one.model_billions or 0, default=None)) is not None:

@@ -191,6 +191,15 @@ def test_pods_that_divide_a_model_count_together() -> None:
     assert large.gpus == "2 × T4 of its group"
 
 
+@pytest.mark.parametrize(("spread", "whole"), [(False, True), (True, False)])
+def test_replicas_of_a_role_have_the_whole_model_each(spread: bool, whole: bool) -> None:
+    pods = [serving(14, name, owner="StormService/s", gang=GangRef("default", "g")) for name in ("a", "b")]
+    parts = [tuple(replace(one, model_spread=spread) for one in found.containers) for found in pods]
+    pods = [replace(found, containers=part) for found, part in zip(pods, parts, strict=True)]
+    found = told(replace(given(*pods), gangs=gang("g", 2)))
+    assert (found is not None) is whole
+
+
 def test_a_part_of_a_model_counts_where_the_other_pods_are_known() -> None:
     def spread(name: str, **fields: Any) -> Pod:
         found = serving(32, name, **fields)
