@@ -59,6 +59,7 @@ _BITS: Final = (
 )
 # A model in FP8 whose name may say no size; options begin with a dash.
 _NAMED_FP8: Final = re.compile(r"(?i)(?<![\w.-])[a-z][\w.]*(?:-[\w.]+)*-fp8(?![a-z0-9])")
+_QUANTIZE: Final = re.compile(r"(?i)--quantize[ =]\S+")  # Text Generation Inference's option for the same
 _KV_CACHE: Final = re.compile(r"(?i)kv[-_]cache[-_]dtype\W{1,4}\S+")  # nothing about weights
 # Published with weights of 4 bits, which no server makes smaller: in MXFP4 (model card of openai/gpt-oss-20b, 2026-11).
 _FOUR_BITS: Final = re.compile(r"(?i)gpt-oss")
@@ -277,11 +278,17 @@ def _bits(words: Sequence[str], text: str) -> int:
     if not _SMALLER.search(rest):
         return _WHOLE
     smaller = [word for word in words if _SMALLER.search(word)]
-    said = [next((bits for name, bits in _BITS if name.search(word)), 0) for word in smaller]
-    rest = _QUANTIZATION.sub(" ", rest)
+    said = [_bits_said(word) for word in smaller]
+    rest = _QUANTIZE.sub(" ", _QUANTIZATION.sub(" ", rest))
     for word in smaller:
         rest = rest.replace(word, " ")
-    return 0 if _SMALLER.search(rest) else min(said, default=0)
+    # What repeats a name, such as a variable with the value awq, contradicts nothing.
+    agree = all(_bits_said(one[0]) in said for one in _SMALLER.finditer(rest))
+    return min(said, default=0) if agree else 0
+
+
+def _bits_said(word: str) -> int:
+    return next((bits for name, bits in _BITS if name.search(word)), 0)
 
 
 def _published(text: str, *, serves: bool) -> tuple[list[tuple[float, int]], str]:

@@ -67,6 +67,9 @@ def test_the_method_that_the_name_of_a_model_says(image: str, args: tuple[str, .
         ("--model org/Qwen3-235B-A22B-NVFP4 --quantization=modelopt_fp4 --kv-cache-dtype fp8", (235, 4)),
         ("--model org/Llama-3.1-70B-quantized.w8a8", (70, 8)),
         ("--model org/Llama-3.1-70B-GPTQ-Int4", (70, 4)),
+        ("--model-id=$(MODEL_ID) --quantize=$(QUANTIZE) org/Llama-2-13B-chat-AWQ awq", (13, 4)),
+        ("--model-id org/Llama-2-13B-chat --quantize awq", (None, 16)),
+        ("--model-id org/Llama-2-13B-chat-AWQ fp8", (None, 16)),
         ("--model org/Llama-3.1-70B-FP8 --draft org/Llama-3.2-1B-AWQ", (70, 4)),  # at the least
         ("--model org/Llama-3.1-70B --kv-cache-dtype fp8_e4m3", (70, 16)),
         ("--model org/Llama-3.1-70B --quantization fp8", (None, 16)),  # of a model that may be published in fewer
