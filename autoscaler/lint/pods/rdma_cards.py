@@ -28,7 +28,7 @@ def rdma_of(machine: InstanceType, catalog: Catalog) -> str:
     if kind == "efa" and not reads_remotely(machine.name):
         return f"the EFA of {machine.name} has no RDMA read{_elsewhere(machine, catalog)}"
     if kind == "efa":
-        return f"for RDMA request {EFA} instead, of which {machine.name} has {count}"
+        return f"for RDMA request {EFA} instead, of which {machine.name} has {count}: a node takes no more such pods"
     if kind:
         return f"for RDMA claim cards of {machine.name} through DRANET (driver dra.net): it has {count}"
     return f"{machine.name} has no RDMA: the pods have its plain network"
@@ -42,8 +42,8 @@ def _elsewhere(machine: InstanceType, catalog: Catalog) -> str:
         return ""
     usd, name, best = min(priced)
     return (
-        f": for RDMA select {labels.INSTANCE_TYPE} {name} ({usd:.2f} $/h, the cheapest with RDMA and no less of "
-        f"anything), and request {EFA}, of which it has {len(best.cards('efa'))}"
+        f": for RDMA select {labels.INSTANCE_TYPE} {name} ({usd:.2f} $/h each, the cheapest with RDMA and no less "
+        f"of anything), and request {EFA}, of which it has {len(best.cards('efa'))}"
     )
 
 
@@ -72,7 +72,8 @@ def cards_unasked(snapshot: Snapshot, plan: Plan) -> Iterator[tuple[Pod, Planned
 
 
 def cards_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """The first such pod."""
+    """The first such pod, and the first that asks for EFA and gets one without RDMA read."""
+    yield from _without_read(snapshot, plan, catalog)
     found = list(cards_unasked(snapshot, plan))
     for pod, node in found[:1]:
         yield surprise(
@@ -81,6 +82,23 @@ def cards_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[D
             f"uses RDMA cards of its node by hostPath {pod.rdma} and asks for none: no plan and no "
             "scheduler sees to it that the node has some",
             rdma_of(catalog.get(node.offering.instance_type), catalog),
+            pod.origin,
+            others=len(found) - 1,
+        )
+
+
+def _without_read(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[Diagnostic]:
+    pods = {pod.key: pod for pod in snapshot.pods if EFA in {*requested_resources(pod)}}
+    plain = [node for node in plan.launches if pods and not reads_remotely(node.offering.instance_type)]
+    found = [(pods[key], node) for node in plain for key in node.pods if key in pods]
+    for pod, node in found[:1]:
+        name = node.offering.instance_type
+        elsewhere = _elsewhere(catalog.get(name), catalog).removeprefix(": ")
+        yield surprise(
+            f"Pod {pod.key}",
+            ("spec", "containers"),
+            f"asks for {EFA} and gets {name}, whose EFA has no RDMA read",
+            elsewhere or "if it needs RDMA, select a machine whose EFA has it, such as p4d.24xlarge",
             pod.origin,
             others=len(found) - 1,
         )

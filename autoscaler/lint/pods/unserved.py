@@ -23,7 +23,8 @@ from instance_catalog.prediction.runnable import NeedsMore, what_else_it_needs
 from instance_catalog.types.catalog import Catalog
 
 RDMA_HERE: Final = (
-    f"for RDMA, machines of AWS have {EFA}, and DRANET hands out the RDMA cards of Google Cloud's (driver dra.net)"
+    f"for RDMA, machines of AWS have {EFA} (that of g4dn and g5 has no RDMA read), and DRANET hands out the RDMA cards "
+    "of Google Cloud's (driver dra.net)"
 )
 
 

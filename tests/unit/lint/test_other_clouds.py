@@ -181,7 +181,10 @@ def test_what_nothing_here_has_is_dropped_with_it_and_not_added() -> None:
     found = list(foreign_advice(snapshot([on("gd-8xa100-i128", asks="rdma/ib")]), CATALOG))
     (about,) = [one for one in found if "rdma/ib" in f"{one.message}{one.next_step}"]
     assert "and the request of rdma/ib, and select" in about.next_step
-    assert "for RDMA, machines of AWS have vpc.amazonaws.com/efa, and DRANET" in about.next_step
+    assert (
+        "for RDMA, machines of AWS have vpc.amazonaws.com/efa (that of g4dn and g5 has no RDMA read), and DRANET"
+        in about.next_step
+    )
 
 
 def test_the_gpu_that_its_machine_has_is_the_one_to_select() -> None:

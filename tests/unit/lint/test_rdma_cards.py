@@ -18,7 +18,10 @@ from tests.builders import CATALOG, NOW, claim, gpus, plan, pod, shipped, snapsh
 from tests.one_line_advice import advice_lines
 
 MACHINES = [
-    ("g6.8xlarge", "for RDMA request vpc.amazonaws.com/efa instead, of which g6.8xlarge has 1"),
+    (
+        "g6.8xlarge",
+        "for RDMA request vpc.amazonaws.com/efa instead, of which g6.8xlarge has 1: a node takes no more such pods",
+    ),
     ("a3-ultragpu-8g", "for RDMA claim cards of a3-ultragpu-8g through DRANET (driver dra.net): it has 8"),
     ("g4dn.xlarge", "g4dn.xlarge has no RDMA: the pods have its plain network"),
 ]
@@ -28,11 +31,14 @@ WITHOUT_READ = [
     (
         ("g4dn.metal", "g6.12xlarge", "g6.48xlarge", "p4d.24xlarge", "a3-ultragpu-8g"),
         "the EFA of g4dn.metal has no RDMA read: for RDMA select node.kubernetes.io/instance-type g6.48xlarge "
-        "(13.35 $/h, the cheapest with RDMA and no less of anything), and request vpc.amazonaws.com/efa, of which it "
-        "has 1",
+        "(13.35 $/h each, the cheapest with RDMA and no less of anything), and request vpc.amazonaws.com/efa, of which "
+        "it has 1",
     ),
     (("g5.48xlarge", "g4dn.metal", "trn1.32xlarge"), "the EFA of g5.48xlarge has no RDMA read"),
-    (("p4d.24xlarge",), "for RDMA request vpc.amazonaws.com/efa instead, of which p4d.24xlarge has 4"),
+    (
+        ("p4d.24xlarge",),
+        "for RDMA request vpc.amazonaws.com/efa instead, of which p4d.24xlarge has 4: a node takes no more such pods",
+    ),
 ]
 
 
@@ -56,6 +62,25 @@ def test_a_plan_says_what_its_machine_has(machine: str, said: str) -> None:
     assert [one.next_step for one in told] == [said] * len(found.launches)
     efa = replace(given, pods=(replace(using(), containers=(Container("c", FrozenMap(asking)),)),))
     assert not [one for one in supply_advice(efa, found, catalog) if "RDMA cards of its node" in one.message]
+
+
+@pytest.mark.parametrize(
+    ("machines", "step"),
+    [
+        (("g4dn.metal", "g6.48xlarge"), "for RDMA select node.kubernetes.io/instance-type g6.48xlarge (13.35 $/h each"),
+        (("g4dn.metal",), "if it needs RDMA, select a machine whose EFA has it, such as p4d.24xlarge"),
+        (("p4d.24xlarge",), None),
+    ],
+)
+def test_a_pod_that_asks_for_efa_is_told_that_it_has_no_rdma_read(machines: tuple[str, ...], step: str | None) -> None:
+    catalog, asking = shipped(*machines), {"vpc.amazonaws.com/efa": Quantity.of(1)}
+    selector = FrozenMap({"node.kubernetes.io/instance-type": machines[0]})
+    asked = replace(pod("p", "c", node_selector=selector), containers=(Container("c", FrozenMap(asking)),))
+    given = snapshot([asked], [claim("c", gpus())])
+    found = plan(given, catalog=catalog)
+    assert [node.offering.instance_type for node in found.launches] == [machines[0]]
+    told = [one for one in supply_advice(given, found, catalog) if "whose EFA has no RDMA read" in one.message]
+    assert [one.next_step.startswith(step or "-") for one in told] == ([True] if step else [])
 
 
 @pytest.mark.parametrize("uses", [True, False])
