@@ -28,7 +28,8 @@ def rdma_of(machine: InstanceType, catalog: Catalog) -> str:
     if kind == "efa" and not reads_remotely(machine.name):
         return f"the EFA of {machine.name} has no RDMA read{_elsewhere(machine, catalog)}"
     if kind == "efa":
-        return f"for RDMA request {EFA} instead, of which {machine.name} has {count}: a node takes no more such pods"
+        pods = "one such pod" if count == 1 else f"at most {count} such pods"
+        return f"for RDMA request {EFA} instead, of which {machine.name} has {count}: {pods} a node"
     if kind:
         return f"for RDMA claim cards of {machine.name} through DRANET (driver dra.net): it has {count}"
     return f"{machine.name} has no RDMA: the pods have its plain network"

@@ -20,7 +20,7 @@ from tests.one_line_advice import advice_lines
 MACHINES = [
     (
         "g6.8xlarge",
-        "for RDMA request vpc.amazonaws.com/efa instead, of which g6.8xlarge has 1: a node takes no more such pods",
+        "for RDMA request vpc.amazonaws.com/efa instead, of which g6.8xlarge has 1: one such pod a node",
     ),
     ("a3-ultragpu-8g", "for RDMA claim cards of a3-ultragpu-8g through DRANET (driver dra.net): it has 8"),
     ("g4dn.xlarge", "g4dn.xlarge has no RDMA: the pods have its plain network"),
@@ -37,7 +37,7 @@ WITHOUT_READ = [
     (("g5.48xlarge", "g4dn.metal", "trn1.32xlarge"), "the EFA of g5.48xlarge has no RDMA read"),
     (
         ("p4d.24xlarge",),
-        "for RDMA request vpc.amazonaws.com/efa instead, of which p4d.24xlarge has 4: a node takes no more such pods",
+        "for RDMA request vpc.amazonaws.com/efa instead, of which p4d.24xlarge has 4: at most 4 such pods a node",
     ),
 ]
 
