@@ -10,8 +10,8 @@ from decimal import Decimal
 
 from autoscaler.advice.change import Change, ChangeKind, as_assumed, as_created
 from autoscaler.advice.cheaper_types import Smaller, never_on_demand, oversized
-from autoscaler.advice.model_memory import TooSmall, selecting
 from autoscaler.advice.models.context import Unfit, unfit_models
+from autoscaler.advice.models.memory import TooSmall, selecting
 from autoscaler.advice.named_models import of_other_memory
 from autoscaler.advice.pool_opening import in_one_layout, pools_of_block, with_nvlink
 from autoscaler.advice.situation import Situation

@@ -20,8 +20,8 @@ from autoscaler.advice.cheaper_types import (
     cheaper_with_less,
 )
 from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
-from autoscaler.advice.model_memory import TooSmall, placed_models, too_old, too_small
 from autoscaler.advice.models.context import Unfit, too_long
+from autoscaler.advice.models.memory import TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.created_files import write_objects, write_objects_option

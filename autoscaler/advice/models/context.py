@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
-from autoscaler.advice.model_memory import Placed, TooOld, TooSmall, placed_models, unfit
+from autoscaler.advice.models.memory import Placed, TooOld, TooSmall, placed_models, unfit
 from autoscaler.kube.containers import CONTEXT_TOKENS
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot

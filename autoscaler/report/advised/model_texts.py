@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autoscaler.advice.model_memory import TooOld, TooSmall
 from autoscaler.advice.models.context import TooLong, Unfit
+from autoscaler.advice.models.memory import TooOld, TooSmall
 from autoscaler.report.words import few, money
 from instance_catalog.kubernetes.labels import ACCELERATOR
 

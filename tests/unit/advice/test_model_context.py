@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.advice.advise import advise
-from autoscaler.advice.model_memory import placed_models
 from autoscaler.advice.models.context import TooLong, too_long
+from autoscaler.advice.models.memory import placed_models
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.advice.advise import advise
-from autoscaler.advice.model_memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
+from autoscaler.advice.models.memory import Holding, TooOld, TooSmall, placed_models, too_old, too_small
 from autoscaler.advice.trial import Budget
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Container, GangRef, Pod
