@@ -3,7 +3,7 @@ memory that the catalog guesses, or with less cpu and memory than a pod requests
 
 How much memory a hypervisor and a kernel keep is a guess of some clouds, on the safe side. Nothing is bought on it; the
 plan says which machine to measure. Nor does anybody but its author know what a program needs that requests one of eight
-GPUs and a sixth of the cpu of their machine: a plan does as it is told, and says what less would cost.
+GPUs and a sixth of the cpu of their machine: a plan takes requests as they are, and says what less would cost.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from autoscaler.lint.advice import surprise
 from autoscaler.lint.pods.accelerator_labels import MODEL_KEYS, accelerator_told, unknown_accelerator
-from autoscaler.lint.pods.disk_space import files_of_node, files_told, path_of_node, path_told
+from autoscaler.lint.pods.disk_space import empty_path, files_of_node, missing_path, path_of_node
 from autoscaler.lint.pods.gpu_shares import (
     shared_resource,
     shared_told,
@@ -77,8 +77,8 @@ def foreign_advice(snapshot: Snapshot, catalog: Catalog, plan: Plan | None = Non
     there = known_nodes(snapshot)
     named = tuple(dict.fromkeys(name for _, pod in _waiting(snapshot) for name in nodes_named(pod, there)))
     yield from _of_first(snapshot, lambda pod: nodes_named(pod, there) and named, nodes_told)
-    yield from _of_first(snapshot, path_of_node, path_told)
-    yield from _of_first(snapshot, files_of_node, files_told)
+    yield from _of_first(snapshot, path_of_node, missing_path)
+    yield from _of_first(snapshot, files_of_node, empty_path)
     yield from _gpudirect_advice(snapshot, unbought)
     yield from _of_first(snapshot, _in_queue, _queued)
     yield from _of_first(snapshot, _requested_by_kueue, _awaits_request)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import count
 from math import isqrt
 from operator import lt
 from typing import Final, TypeAlias
@@ -21,7 +22,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import Bundle, bundles_of
 from autoscaler.planning.demand.demand import claim_keys
-from autoscaler.planning.demand.ties import NO_TIES, needs_a_node_of_others, ties_of
+from autoscaler.planning.demand.ties import needs_a_node_of_others, ties_of
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -118,14 +119,11 @@ def _stuck(plan: Plan, snapshot: Snapshot) -> list[Bundle]:
     pods = [pod for pod in snapshot.pods if left and pod.gang is None and pod.key in left]
     pods.sort(key=lambda pod: pod.turn)
     tied = any(map(needs_a_node_of_others, pods))
-    ties = ties_of(pods, World.of(snapshot)) if tied else NO_TIES
+    ties = ties_of(pods, World.of(snapshot)) if tied else {}
     found = [bundle for bundle in bundles_of(pods, snapshot.claims, ties) if len(bundle.pods) > 1]
-    number = Counter[str]()
-    turns = []
-    for bundle in found:
-        turns.append(number[bundle.pods[0].namespace])
-        number[bundle.pods[0].namespace] += 1
-    return [bundle for _, bundle in sorted(zip(turns, found, strict=True), key=lambda turn: turn[0])][:_MOST]
+    numbers: dict[str, Iterator[int]] = {}
+    found.sort(key=lambda bundle: next(numbers.setdefault(bundle.pods[0].namespace, count())))
+    return found[:_MOST]
 
 
 def _with_only(snapshot: Snapshot, pending: Collection[Pod]) -> Snapshot:

@@ -55,7 +55,7 @@ class CloudFacts:
     `model_label` is the label by which pods select a model of accelerator, `count_label` the one with the number on
     a node. `chosen_labels` have values that users choose, so that their machines are unknown; the text names the
     source. `served_by` says by which object the cloud serves pods that select such a `{name}`. The cloud defines
-    nodes with `built_in_values` and creates them itself (`built_in_told`: what pods that select one are told, and the
+    nodes with `built_in_values` and creates them itself (`built_in_text`: the warning for pods that select one, and the
     next step); on nodes with `own_driver_values` it installs the
     accelerators' driver, so that no CapacityPool has any of them. `accelerator_taints` are the taints of nodes with
     a vendor's accelerators, `architecture_taints` those of all nodes of an architecture.
@@ -109,7 +109,7 @@ class CloudFacts:
     chosen_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     served_by: FrozenMap[str, str] = field(default_factory=FrozenMap)
     built_in_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
-    built_in_told: tuple[str, str] = ("", "")
+    built_in_text: tuple[str, str] = ("", "")
     own_driver_values: FrozenMap[str, frozenset[str]] = field(default_factory=FrozenMap)
     accelerator_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
     architecture_taints: FrozenMap[str, Taint] = field(default_factory=FrozenMap)
@@ -170,7 +170,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         chosen_labels=FrozenMap(row["chosen_labels"]),
         served_by=FrozenMap(row.get("served_by", {})),
         built_in_values=_values(row, "built_in_values"),
-        built_in_told=(row["built_in_told"]["message"], row["built_in_told"]["step"]),
+        built_in_text=(row["built_in_text"]["message"], row["built_in_text"]["step"]),
         own_driver_values=_values(row, "own_driver_values"),
         accelerator_taints=_taints(row, "accelerator_taints"),
         architecture_taints=_taints(row, "architecture_taints"),

@@ -27,7 +27,7 @@ def made_by_clouds(snapshot: Snapshot) -> Iterator[Diagnostic]:
     yield from _unfilled(snapshot)
     facts = cloud_facts().values()
     for of in facts:
-        message, step = of.built_in_told
+        message, step = of.built_in_text
         for pod, key, name in _selecting(snapshot, [of.built_in_values]):
             text = f"selects {key}={name}, {message}"
             yield surprise(f"Pod {pod.key}", field_of(pod, key), text, step, pod.origin)

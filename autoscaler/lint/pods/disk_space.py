@@ -122,7 +122,7 @@ def _plain(path: str) -> str:
     return path.rstrip("/") or "/"
 
 
-def path_told(path: str) -> tuple[Path, str, str]:
+def missing_path(path: str) -> tuple[Path, str, str]:
     return (
         ("spec", "volumes"),
         f"mounts {path} of its node (hostPath), which must be there before: it does not start on a new node "
@@ -131,7 +131,7 @@ def path_told(path: str) -> tuple[Path, str, str]:
     )
 
 
-def files_told(path: str) -> tuple[Path, str, str]:
+def empty_path(path: str) -> tuple[Path, str, str]:
     return (
         ("spec", "volumes"),
         f"mounts {path} of its node (hostPath), which is empty on a new node: what the pod expects there, such as the "

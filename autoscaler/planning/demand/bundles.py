@@ -15,8 +15,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
-from autoscaler.planning.demand.ties import NO_TIES, Ties
 from instance_catalog.dataclass import dataclass
+from instance_catalog.frozen_map import EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ class BundleClass:
         return self.members[0]
 
 
-def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: Ties = NO_TIES) -> tuple[Bundle, ...]:
+def bundles_of(
+    pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: Mapping[str, str] = EMPTY
+) -> tuple[Bundle, ...]:
     """Group the pods that share unallocated claims or are tied, in the order of their first pods."""
     leader = {pod.key: pod.key for pod in pods}
 
@@ -92,8 +94,8 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: T
                 user = first_user.setdefault(key, pod.key)
                 leader[find(pod.key)] = find(user)
     first_tied: dict[str, str] = {}
-    for pod in pods if ties.group else ():
-        if (group := ties.group.get(pod.key)) is not None:
+    for pod in pods if ties else ():
+        if (group := ties.get(pod.key)) is not None:
             leader[find(pod.key)] = find(first_tied.setdefault(group, pod.key))
     groups: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -101,8 +103,8 @@ def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim], ties: T
     return tuple(_bundle(group, ties) for group in groups.values())
 
 
-def _bundle(pods: list[Pod], ties: Ties) -> Bundle:
-    return Bundle(tuple(pods), len(pods) > 1 and any(pod.key in ties.group for pod in pods))
+def _bundle(pods: list[Pod], ties: Mapping[str, str]) -> Bundle:
+    return Bundle(tuple(pods), len(pods) > 1 and any(pod.key in ties for pod in pods))
 
 
 def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:

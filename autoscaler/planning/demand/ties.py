@@ -20,21 +20,10 @@ from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.labelled_pods import LabelledPods
 from autoscaler.scheduling.pod_filters import domains_of_selected, term_of_pod_matches
 from autoscaler.scheduling.world import World
-from instance_catalog.dataclass import dataclass, field
 from instance_catalog.kubernetes import labels
 
 # The most pods of a namespace that are compared with terms; workloads after that are not tied.
 _MOST_COMPARED: Final = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Ties:
-    """By key of the pod, the key of a pod that stands for its group."""
-
-    group: Mapping[str, str] = field(default_factory=dict)
-
-
-NO_TIES = Ties()
 
 
 def joins(pod: Pod, world: World) -> Reason | None:
@@ -43,19 +32,21 @@ def joins(pod: Pod, world: World) -> Reason | None:
     return Reason.of(Code.JOINS_NODE, nodes=nodes) if nodes else None
 
 
-def ties_of(pods: Sequence[Pod], world: World) -> Ties:
-    """The pods that must be on one node, none of which has to join a pod that runs."""
+def ties_of(pods: Sequence[Pod], world: World) -> Mapping[str, str]:
+    """By key of a pod that must be on one node with others, the key of a pod that stands for its group."""
     groups: dict[object, list[Pod]] = {}
     for pod in pods:
         if pod.owner and pod.gang is None and needs_a_node_of_others(pod) and not is_virtual(pod.key):
             groups.setdefault((pod.namespace, pod.owner, pod.labels, pod.pod_affinity), []).append(pod)
     tied = [group for group in groups.values() if len(group) > 1]
     if not tied:
-        return NO_TIES
+        return {}
+    # All others that the terms may select, also those for which nothing is bought.
     bound = (pod for state in world.nodes.values() for pod in state.pods)
-    index, compared = LabelledPods((*bound, *pods)), Counter[str]()
+    waiting = (pod for pod in world.snapshot.pods if pod.node_name is None)
+    index, compared = LabelledPods((*bound, *waiting)), Counter[str]()
     found = [group for group in tied if _selects_itself_alone(group, index, world, compared)]
-    return Ties({pod.key: group[0].key for group in found for pod in group})
+    return {pod.key: group[0].key for group in found for pod in group}
 
 
 def needs_a_node_of_others(pod: Pod) -> bool:

@@ -56,8 +56,8 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# The same for a node that a plan would leave as it is, while all pods and nodes are as they were: only prices,
-# shortages and the time of day can change the answer.
+# The same for a node that a plan would leave as it is, while pods, nodes, pools and blocks are as they were:
+# only prices, shortages, claims and the time of day can change the answer.
 UNCHANGED: Final = timedelta(hours=1)
 _BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 # A new node is not moved: the pods that it was bought for may not be bound yet.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Plan
-from autoscaler.model.pod import PodAffinityTerm
+from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Unknown, Verdict
 from autoscaler.planning.demand import ties
-from autoscaler.planning.demand.ties import NO_TIES, ties_of
+from autoscaler.planning.demand.ties import ties_of
 from autoscaler.planning.supply.hypothetical import as_coming
+from autoscaler.planning.work import Ledger
 from autoscaler.report.reasons import text_of
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
@@ -153,14 +157,34 @@ def test_replicas_with_a_choice_are_not_tied() -> None:
     ((other,), _) = replicas(1, app="a", devices=1)
     tied = replicas(2, "a", app="a", devices=1)[0]
     pods = [replace(other, name="other", owner="ReplicaSet/b", claims=()), *tied]
-    assert ties_of(pods, World.of(snapshot(pods))) == NO_TIES
-    assert set(ties_of(tied, World.of(snapshot(tied))).group) == {pod.key for pod in tied}
+    assert ties_of(pods, World.of(snapshot(pods))) == {}
+    assert ties_of(tied, World.of(snapshot(pods))) == {}  # nothing is bought for the other one
+    assert set(ties_of(tied, World.of(snapshot(tied)))) == {pod.key for pod in tied}
+
+
+def test_clients_that_do_not_select_themselves_are_not_tied() -> None:
+    clients = replicas(2, "server", app="client", devices=1)[0]
+    assert ties_of(clients, World.of(snapshot(clients))) == {}
+
+
+def test_nothing_is_bought_where_it_is_not_known_if_the_first_replica_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work ends between the question for all replicas and the one for the first."""
+    ask = Ledger.fit_present
+
+    def fit_present(self: Ledger, index: int, pods: Sequence[Pod], name: str, world: World) -> Verdict:
+        spent = Unknown((self.reason(index, pods[0], BudgetSpentError()),))
+        return ask(self, index, pods, name, world) if len(pods) > 1 else spent
+
+    monkeypatch.setattr(Ledger, "fit_present", fit_present)
+    found = plan(state(replicas(3, "a", app="a", devices=2), **live(old="s4")))
+    assert (found.launches, found.placements) == ((), ())
+    assert why_left(found, "a-00") == [Code.WORK_BUDGET]
 
 
 def test_workloads_with_too_many_pods_to_compare_are_planned_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     tied = replicas(2, "a", app="a", devices=1)[0]
     monkeypatch.setattr(ties, "_MOST_COMPARED", 1)
-    assert ties_of(tied, World.of(snapshot(tied))) == NO_TIES
+    assert ties_of(tied, World.of(snapshot(tied))) == {}
 
 
 def test_thousands_of_replicas_take_no_quadratic_time() -> None:
