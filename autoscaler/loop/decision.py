@@ -105,7 +105,8 @@ def decide(
         _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, closes=closes
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
-    whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, catalog, moves)
+    attempt = partial(make, policy=replace(settings.policy.only_answers(), alternates=0))
+    whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, attempt, catalog, moves)
     return _answered(replace(whole, searched=searched_after(searched, failing, found, now)), make, seen)
 
 
@@ -161,11 +162,19 @@ def _some_stopped(before: Snapshot, held: Snapshot) -> bool:
     return any(pool.acts and pool.name not in acting for pool in before.pools)
 
 
-def _moved(decisions: Decisions, make: Callable[[Snapshot], Plan], catalog: Catalog, moves: MovesTried) -> Decisions:
+def _moved(
+    decisions: Decisions,
+    make: Callable[[Snapshot], Plan],
+    attempt: Callable[[Snapshot], Plan],
+    catalog: Catalog,
+    moves: MovesTried,
+) -> Decisions:
     """The decisions with the next step of moving running pods to where they cost less. It saves money only: an error in
     it must not keep pending pods waiting."""
     try:
-        found = consolidated(decisions.plan, decisions.snapshot, make, decisions.now, moves, catalog=catalog)
+        found = consolidated(
+            decisions.plan, decisions.snapshot, make, decisions.now, moves, attempt=attempt, catalog=catalog
+        )
     except Exception as error:  # noqa: BLE001 a bug, which the loop logs
         return replace(decisions, unmoved=error)
     return replace(decisions, plan=found.plan, launches=found.plan.launches, moves=found.tried, move_at=found.next_at)

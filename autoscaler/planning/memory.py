@@ -6,6 +6,7 @@ empties them.
 
 from __future__ import annotations
 
+from autoscaler.planning.packing.kept_solutions import KeptSolutions
 from autoscaler.planning.placement.kept_verdicts import KeptVerdicts
 from autoscaler.scheduling.world import WorldMemory
 from instance_catalog.dataclass import dataclass, field
@@ -17,3 +18,4 @@ class PlanMemory:
 
     world: WorldMemory = field(default_factory=WorldMemory)
     verdicts: KeptVerdicts = field(default_factory=KeptVerdicts)
+    solutions: KeptSolutions = field(default_factory=KeptSolutions)  # of plans that explain nothing

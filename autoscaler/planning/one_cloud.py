@@ -81,7 +81,7 @@ def cheaper(
     """The price of another plan, and its nodes by instance type; None unless it costs less than the plan and leaves out
     no more pods."""
     before = cost_of(plan)
-    after = plan_for(snapshot, catalog, replace(policy, considered=0, shown_fits=0, explains=False), now)
+    after = plan_for(snapshot, catalog, policy.only_answers(), now)
     cost = cost_of(after)
     if before is None or cost is None or cost >= before or len(after.left_out) > len(plan.left_out):
         return None

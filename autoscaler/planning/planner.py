@@ -88,7 +88,15 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     classes = tuple(sorted(chain.from_iterable(sorts), key=lambda found: found.sample.pods[0].turn))
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
-        classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
+        classes,
+        present.world,
+        snapshot,
+        catalog,
+        scopes=scopes,
+        policy=policy,
+        now=now,
+        ledger=ledger,
+        solutions=None if policy.explains else memory.solutions,
     )
     decided = _decide(packing, present, policy, catalog)
     kept = holds(packing, decided.launches.nodes, decided.assigned, catalog.digest)

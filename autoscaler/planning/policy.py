@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from autoscaler.planning.packing.problem import Budget
-from instance_catalog.dataclass import dataclass, field, fields
+from instance_catalog.dataclass import dataclass, field, fields, replace
 from instance_catalog.types.instance_type import CapacityType
 
 
@@ -70,3 +70,7 @@ class Policy:
 
     near_misses: int = 5
     """Nearest failed conditions listed per pod that is left out. People read the first few."""
+
+    def only_answers(self) -> Policy:
+        """The same for plans whose explanations nobody reads: they only try a change."""
+        return replace(self, considered=0, shown_fits=0, explains=False)

@@ -376,7 +376,7 @@ def _tried(
         requiring(pod, Requirement(ACCELERATOR, "In", holding[pod.key])) if pod.key in holding else pod
         for pod in snapshot.pods
     )
-    quick = replace(policy, considered=0, shown_fits=0, explains=False)
+    quick = policy.only_answers()
     after, _ = plan_in_one_cloud(replace(snapshot, pods=pods), catalog, quick, now)
     cost, nodes = cost_of(after), {key: node for node in after.launches for key in node.pods}
     if cost is None or not holding.keys() <= nodes.keys():

@@ -12,9 +12,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.scope import Scopes, pools_of
 from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY
 
@@ -210,3 +212,14 @@ def _selectors(snapshot: Snapshot) -> Iterable[LabelSelector | None]:
         yield block.consumers.pod_selector
     for pool in snapshot.pools:
         yield pool.scope.pod_selector
+
+
+def unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
+    """By pool, the classes (by index) with a pod that it does not serve, with the reason."""
+    found: dict[str, dict[int, Reason]] = {}
+    for pool in pools_of(scopes.snapshot):
+        for item, bundle_class in enumerate(classes):
+            reason = next((r for pod in bundle_class.sample.pods if (r := scopes.refusal(pool, pod))), None)
+            if reason:
+                found.setdefault(pool.name, {})[item] = reason
+    return found

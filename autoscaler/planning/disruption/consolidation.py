@@ -8,8 +8,8 @@ launched, or that differs from its prediction, costs no pod its place.
 A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
 
 Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. While
-nothing changes the answer stays the same, so it is computed only once an hour. The history of tries is only in memory:
-after a restart the nodes are tried again.
+nothing changes the answer stays the same, so it is computed only every six hours. The history of tries is only in
+memory: after a restart the nodes are tried again.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# The same for a node that a plan would leave as it is, while pods, nodes, pools and blocks are as they were:
-# only prices, shortages, claims and the time of day can change the answer.
-UNCHANGED: Final = timedelta(hours=1)
+# The same for a node that a plan would leave as it is, while pods, nodes, pools, blocks, the catalog and shortages are
+# as they were: only claims and the time of day can change the answer.
+UNCHANGED: Final = timedelta(hours=6)
 _BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
@@ -76,8 +76,8 @@ _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
 class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
-    tainted nodes, which are tried once more before they drain. `outline`: which pods, nodes, pools and blocks there
-    were, and since when (`changed`)."""
+    tainted nodes, which are tried once more before they drain. `outline`: which pods, nodes, pools, blocks,
+    prices and shortages there were, and since when (`changed`)."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
@@ -115,9 +115,10 @@ def consolidated(
     now: datetime,
     tried: MovesTried,
     *,
+    attempt: Callable[[Snapshot], Plan],
     catalog: Catalog,
 ) -> Consolidated:
-    """The plan with the next step of consolidation, if there is one. `make` plans."""
+    """The plan with the next step of consolidation, if there is one. `make` and `attempt`: see MoveContext."""
     pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
     if not pools:
         return Consolidated(plan, NOTHING_TRIED)
@@ -142,7 +143,7 @@ def consolidated(
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
-    plan, after = _tried(batch, found, found.move_context(make), seen) if batch else (plan, seen)
+    plan, after = _tried(batch, found, found.move_context(make, attempt), seen) if batch else (plan, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
@@ -202,10 +203,10 @@ class _Candidates:
         bound = ((pod.uid or pod.key, pod.node_name) for pod in snapshot.pods if occupies(pod))
         present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
         candidates = {("candidate", node.name) for node in self.nodes}
-        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks)}
-        self.outline: frozenset[object] = frozenset(bound) | present | candidates | sources
+        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("shortages", snapshot.backoffs)}
+        self.outline: frozenset[object] = frozenset(bound) | present | candidates | sources | {catalog.digest}
 
-    def move_context(self, make: Callable[[Snapshot], Plan]) -> MoveContext:
+    def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
         own = self._snapshot.provisioned
         unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
@@ -215,6 +216,7 @@ class _Candidates:
             snapshot=self._snapshot,
             plan=self._plan,
             make=make,
+            attempt=attempt,
             prices=self.prices,
             saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
             idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},

@@ -54,7 +54,8 @@ def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class MoveContext:
-    """The input of moves. `plan` is that of the present cluster, `make` makes another plan.
+    """The input of moves. `plan` is that of the present cluster. `make` makes another plan, `attempt` the same one
+    without alternatives and explanations, at a lower price.
 
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
     of a Node: `idle`, prices of own nodes that no pod needs and that would end, and `closed`, nodes that nothing moves
@@ -64,6 +65,7 @@ class MoveContext:
     snapshot: Snapshot
     plan: Plan
     make: Callable[[Snapshot], Plan]
+    attempt: Callable[[Snapshot], Plan]
     prices: Mapping[str, Decimal]
     saving: Mapping[str, Saving]
     idle: Mapping[str, Decimal]
@@ -74,7 +76,14 @@ class MoveContext:
 
 def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
     """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
-    plan, tried = context.plan, context.make(without_nodes(context.snapshot, nodes, pods, context.first))
+    without = without_nodes(context.snapshot, nodes, pods, context.first)
+    found = _judged(context.attempt(without), nodes, pods, context)
+    return found if isinstance(found, Reason) else _judged(context.make(without), nodes, pods, context)
+
+
+def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
+    """The move, if the plan without the nodes is cheaper and gives every pod a place."""
+    plan = context.plan
     homeless = _homeless(pods, plan, tried, context)
     if homeless:
         return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)

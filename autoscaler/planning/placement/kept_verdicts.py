@@ -54,7 +54,7 @@ class KeptVerdicts:
         """Start an assignment to the nodes of this cluster, and remove useless entries: those of nodes that are
         gone, and questions that were not used for some time."""
         self._assignments += 1
-        rules = (world.profile, world.devices.taint_rules, world.drivers)
+        rules = rules_of(world)
         if rules != self._rules or len(self) > _MOST:
             self._rules, self._known, self._asked = rules, {}, {}
         nodes = world.nodes
@@ -124,6 +124,11 @@ class AboutNodes:
             uses = tuple((key, world.allocated.use_of(*key)) for key in keys)
             if not any(use.shares or use.consumed for _, use in uses):
                 self.nodes[name] = _Kept(state, around, uses, found)
+
+
+def rules_of(world: World) -> tuple[object, ...]:
+    """The rules of the cluster that decide about pods on nodes."""
+    return world.profile, world.devices.taint_rules, world.drivers
 
 
 def question(bundle: Bundle, world: World) -> Hashable | None:

@@ -6,7 +6,7 @@ pod) gets a Problem from it and shares all verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -16,11 +16,13 @@ from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.demand.bundles import BundleClass, unserved
 from autoscaler.planning.demand.demand import claim_keys, running_members, uses_channel
-from autoscaler.planning.demand.scope import Scopes, network_card_alone, pools_of, requested_resources, served_resources
+from autoscaler.planning.demand.scope import Scopes, network_card_alone, requested_resources, served_resources
+from autoscaler.planning.packing.kept_solutions import KeptSolutions
 from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.solve import solve
+from autoscaler.planning.placement.kept_verdicts import question, rules_of
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.placement.whole_slices import SliceOracle
 from autoscaler.planning.policy import Policy
@@ -30,7 +32,8 @@ from autoscaler.planning.supply.candidates import Candidate, Named, candidates_o
 from autoscaler.planning.supply.drivers import FEATURE_DISCOVERY, wanted_drivers
 from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.supply.limits import Limit, limits_of
-from autoscaler.planning.supply.places import Place
+from autoscaler.planning.supply.places import named_places
+from autoscaler.planning.supply.remembered import Same
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.volume_filters import contends_for_volume
 from autoscaler.scheduling.world import World
@@ -39,15 +42,12 @@ from instance_catalog.drivers import opaque
 from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
-from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.prediction.device_plugins import driver_of_plugin
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import zone_labels
 from instance_catalog.types.instance_type import CapacityType
 
 ADMITTED = Admission()
 PoolAndZone: TypeAlias = tuple[str, str]
-_PLACES = {labels.ZONE: labels.ZONE, labels.REGION: labels.REGION, **dict.fromkeys(zone_labels(), labels.ZONE)}
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class PackingInput:
     trials: PackingOracle
     pods_relate: bool
     unserved: Mapping[str, Mapping[int, Reason]]
+    world: World
+    solutions: KeptSolutions | None = None
 
     @cached_property
     def gangs(self) -> tuple[str, ...]:
@@ -86,9 +88,26 @@ class PackingInput:
 
     def solved(self, problem: Problem, budget: Budget) -> Solution:
         """The best set of nodes for the problem. If all nodes are single machines, it uses `trials` directly."""
-        if all(shape.candidate.hosts == 1 for shape in self.shapes):
+        if not all(shape.candidate.hosts == 1 for shape in self.shapes):
+            return solve(problem, self.oracle, budget)
+        asked = self._asked(problem)
+        if self.solutions is None or asked is None:
             return solve(problem, self.trials, budget)
-        return solve(problem, self.oracle, budget)
+        wanted = [item for item, count in enumerate(problem.demand) if count]
+        return self.solutions.of(
+            (asked, budget),
+            problem,
+            lambda bounded: solve(bounded, self.trials, budget),
+            lambda: not any(map(self.trials.ledger.refused, wanted)),
+        )
+
+    def _asked(self, problem: Problem) -> Hashable | None:
+        """Everything that decides about the problem's bundles on new nodes; None if other pods or devices do, too."""
+        if self.solutions is None or self.trials.devices_anywhere:
+            return None
+        wanted = (c.sample for c, count in zip(self.classes, problem.demand, strict=True) if count)
+        asked = tuple(question(sample, self.world) for sample in wanted)
+        return None if None in asked else (Same(self.shapes), rules_of(self.world), asked)
 
     @cached_property
     def by_cost(self) -> tuple[int, ...]:
@@ -268,6 +287,7 @@ def build_packing_input(
     policy: Policy,
     now: datetime,
     ledger: Ledger,
+    solutions: KeptSolutions | None = None,
 ) -> PackingInput:
     """Everything that could be bought for the classes in this cluster; the ledger pays for evaluations."""
     pods = [pod for c in classes for pod in c.sample.pods]
@@ -286,50 +306,25 @@ def build_packing_input(
         shapes=shapes,
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
+        world=world,
         # Without pods that depend on other pods, a new node is decided alone.
         trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, apart=True),
         pods_relate=pods_relate,
-        unserved=_unserved(classes, scopes),
+        solutions=solutions,
+        unserved=unserved(classes, scopes),
     )
-
-
-def _unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
-    """By pool, the classes with a pod that it does not serve."""
-    found: dict[str, dict[int, Reason]] = {}
-    for pool in pools_of(scopes.snapshot):
-        for item, bundle_class in enumerate(classes):
-            reason = next((r for pod in bundle_class.sample.pods if (r := scopes.refusal(pool, pod))), None)
-            if reason:
-                found.setdefault(pool.name, {})[item] = reason
-    return found
 
 
 def named_in(classes: Sequence[BundleClass], snapshot: Snapshot) -> Named:
     """The facts by which the pods of the classes name properties of candidates."""
     return Named(
-        named_places(classes, snapshot),
+        named_places([pod for c in classes for pod in c.sample.pods], snapshot),
         named_drivers(classes, snapshot),
         sharing_gates(classes, snapshot) | discovery(classes),
         named_topologies(classes),
         named_plugins(classes, snapshot),
         linked=any(uses_channel(pod, snapshot) for c in classes for pod in c.sample.pods),
     )
-
-
-def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Place, ...]:
-    """Zones and regions that pods or their volumes require by name."""
-    pods = [pod for c in classes for pod in c.sample.pods]
-    named = {(_PLACES[key], pod.node_selector[key]) for pod in pods for key in _PLACES if key in pod.node_selector}
-    for pod in pods:
-        named.update(_named(pod.affinity))
-        for claim in pod.volumes:
-            found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
-            volume = snapshot.volumes.get(found.volume) if found and found.volume else None
-            if volume:
-                key = labels.ZONE if labels.ZONE in volume.topology else labels.REGION
-                named.update((key, value) for value in volume.topology.get(key, ()))
-                named.update(_named(volume.node_affinity))
-    return tuple(sorted(Place.of_zone(name) if key == labels.ZONE else Place(region=name) for key, name in named))
 
 
 def named_topologies(classes: Sequence[BundleClass]) -> frozenset[str]:
@@ -383,13 +378,6 @@ def discovery(classes: Sequence[BundleClass]) -> frozenset[tuple[str, str]]:
     pods = (pod for c in classes for pod in c.sample.pods)
     selects = any(labels.DISCOVERED_LABELS & pod.selected_labels for pod in pods)
     return frozenset({FEATURE_DISCOVERY} if selects else ())
-
-
-def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
-    for term in selector.terms if selector else ():
-        for requirement in term.match_expressions:
-            if requirement.key in _PLACES and requirement.operator == "In":
-                yield from ((_PLACES[requirement.key], value) for value in requirement.values)
 
 
 def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:

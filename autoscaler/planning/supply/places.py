@@ -8,18 +8,20 @@ otherwise of the region in which the provider launches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Where
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.label_syntax import LONGEST_VALUE
-from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import NodeSelector, Requirement
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.clouds import cloud_facts, region_of
+from instance_catalog.types.clouds import cloud_facts, region_of, zone_labels
 from instance_catalog.types.instance_type import ANY_ZONE
 
 # The labels of kubelets and cloud providers before today's labels; pools may still use them.
@@ -131,3 +133,28 @@ def _place_of(node: Node) -> Iterator[tuple[str, str]]:
     cloud = next(named, clouds[0] if clouds else None)
     if cloud is not None:
         yield cloud, region if cloud in clouds else ""
+
+
+_KEYS: Final = {labels.ZONE: labels.ZONE, labels.REGION: labels.REGION, **dict.fromkeys(zone_labels(), labels.ZONE)}
+
+
+def named_places(pods: Sequence[Pod], snapshot: Snapshot) -> tuple[Place, ...]:
+    """Zones and regions that pods or their volumes require by name."""
+    named = {(_KEYS[key], pod.node_selector[key]) for pod in pods for key in _KEYS if key in pod.node_selector}
+    for pod in pods:
+        named.update(_named(pod.affinity))
+        for claim in pod.volumes:
+            found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
+            volume = snapshot.volumes.get(found.volume) if found and found.volume else None
+            if volume:
+                key = labels.ZONE if labels.ZONE in volume.topology else labels.REGION
+                named.update((key, value) for value in volume.topology.get(key, ()))
+                named.update(_named(volume.node_affinity))
+    return tuple(sorted(Place.of_zone(name) if key == labels.ZONE else Place(region=name) for key, name in named))
+
+
+def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
+    for term in selector.terms if selector else ():
+        for requirement in term.match_expressions:
+            if requirement.key in _KEYS and requirement.operator == "In":
+                yield from ((_KEYS[requirement.key], value) for value in requirement.values)

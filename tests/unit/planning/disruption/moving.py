@@ -88,7 +88,7 @@ def step(
     later: timedelta = timedelta(0),
 ) -> Consolidated:
     make = tried if callable(tried) else lambda _: tried
-    return consolidated(plan or present(found), found, make, NOW + later, seen, catalog=CATALOG)
+    return consolidated(plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=CATALOG)
 
 
 def drained(result: Consolidated) -> list[str]:
