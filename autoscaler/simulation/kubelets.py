@@ -6,7 +6,7 @@ ones made concrete. A pod runs for the time in its annotation and then succeeds;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -53,24 +53,30 @@ class Kubelets:
         self._catalog = catalog
         self._clock = clock
         self._published: set[str] = set()
+        self._nodes: tuple[Sequence[Object], Mapping[str, Object]] = ((), {})  # as listed, and by name
+        self._listed: Sequence[Object] = ()  # the pods as listed
         self._pods: dict[str, _Known] = {}  # by uid
+        self._next = _NEVER  # the earliest time at which one of them is due
 
     def step(self) -> bool:
         """Takes the due step of every machine and every pod. Returns True if anything was written."""
-        now = self._clock.now()
-        nodes = {node["metadata"]["name"]: node for node in seen(self._api, NODES)}
+        now, behaviour, nodes = self._clock.now(), self._cloud.behaviour, self._known_nodes()
         changed = False
         for request, machine in self._machines():
-            state, known = machine.state(now, self._cloud.behaviour), nodes.get(machine.node)
+            if machine.ended_at is None and machine.id in self._published:
+                continue  # its node and slices are there, and it does not end: for most machines, most of the time
+            state, known = machine.state(now, behaviour), nodes.get(machine.node)
             if state is InstanceState.RUNNING:
                 changed |= self._run(request, machine, known, now)
             elif state is InstanceState.TERMINATED and known is not None and _is(known, machine):
                 # The cloud controller removes the Node of a machine that is gone.
                 self._api.delete(NODES, machine.node)
                 changed = True
-        for pod in self._known_pods():
-            if pod.due is not None and pod.due <= now and pod.pod["spec"].get("nodeName") in nodes:
-                changed |= self._run_pod(pod, now)
+        pods = self._known_pods()
+        if self._next <= now:
+            for pod in pods:
+                if pod.due <= now and pod.pod["spec"]["nodeName"] in nodes:
+                    changed |= self._run_pod(pod, now)
         return changed
 
     def next_moment(self) -> datetime | None:
@@ -78,9 +84,10 @@ class Kubelets:
         now, behaviour = self._clock.now(), self._cloud.behaviour
         moments = []
         for _, machine in self._machines():
-            booted, reclaimed = machine.launched_at + behaviour.boot, self._cloud.reclaim_at(machine)
-            moments += [booted, booted + PUBLISHING]
-            for end in (machine.ended_at, reclaimed):
+            if machine.id not in self._published:
+                booted = machine.launched_at + behaviour.boot
+                moments += [booted, booted + PUBLISHING]
+            for end in (machine.ended_at, self._cloud.reclaim_at(machine)):
                 if end is not None:
                     moments += [end, end + behaviour.shutdown]
         moments += [known.ends_at for known in self._known_pods() if known.ends_at is not None]
@@ -108,13 +115,27 @@ class Kubelets:
         self._published.add(machine.id)
         return True
 
+    def _known_nodes(self) -> Mapping[str, Object]:
+        """All nodes by name: the same mapping as before while the API server has the same list."""
+        listed = seen(self._api, NODES)
+        if listed is not self._nodes[0]:
+            self._nodes = listed, {node["metadata"]["name"]: node for node in listed}
+        return self._nodes[1]
+
     def _known_pods(self) -> Collection[_Known]:
-        """All pods: of one that did not change, what was read of it before."""
-        before, self._pods = self._pods, {}
-        for pod in seen(self._api, PODS):
-            uid = pod["metadata"]["uid"]
-            known = before.get(uid)
-            self._pods[uid] = known if known is not None and known.pod is pod else _Known.of(pod, tidy=self._tidy)
+        """All pods: of one that did not change, what was read of it before.
+
+        Stored objects are replaced and never changed, so the same list has the same pods in the same state."""
+        listed = seen(self._api, PODS)
+        if listed is not self._listed:
+            before, self._pods, self._listed = self._pods, {}, listed
+            for pod in listed:
+                uid = pod["metadata"]["uid"]
+                known = before.get(uid)
+                if known is None or known.pod is not pod:
+                    known = _Known.of(pod, tidy=self._tidy)
+                self._pods[uid] = known
+            self._next = min((known.due for known in self._pods.values()), default=_NEVER)
         return self._pods.values()
 
     def _run_pod(self, known: _Known, now: datetime) -> bool:
@@ -135,24 +156,30 @@ class Kubelets:
 class _Known:
     """A pod as it is stored, which never changes: another one replaces it.
 
-    `ends`: it is deleted. `due`: when its kubelet has something to do, None if it has not.
+    `ends`: it is deleted. `due`: when the kubelet of its node has something to do.
     """
 
     pod: Object
     ends: bool
     ends_at: datetime | None
-    due: datetime | None
+    due: datetime
 
     @staticmethod
     def of(pod: Object, *, tidy: bool) -> _Known:
         """Those that have finished are deleted if `tidy`."""
         ends = "deletionTimestamp" in pod["metadata"] or (tidy and finished(pod))
         ends_at = _ends_at(pod)
-        at_once = ends or pod.get("status", {}).get("phase") == "Pending"
-        return _Known(pod, ends, ends_at, _EVER if at_once else ends_at)
+        if not pod["spec"].get("nodeName"):
+            due = _NEVER
+        elif ends or pod.get("status", {}).get("phase") == "Pending":
+            due = _EVER
+        else:
+            due = ends_at or _NEVER
+        return _Known(pod, ends, ends_at, due)
 
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
