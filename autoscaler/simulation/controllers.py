@@ -7,9 +7,12 @@ gone).
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+
 from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import CLAIM_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from autoscaler.simulation.api_server import copied, seen
+from instance_catalog.dataclass import dataclass
 
 
 class Controllers:
@@ -17,17 +20,24 @@ class Controllers:
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
+        self._before = _Pass()
 
     def step(self) -> bool:
         """One pass of every controller. True if anything was written."""
-        pods = seen(self._api, PODS)
+        before, pods, published = self._before, seen(self._api, PODS), seen(self._api, RESOURCE_SLICES)
         nodes = {node["metadata"]["name"] for node in seen(self._api, NODES)}
-        lost = [self._lose(pod) for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}]
-        published = seen(self._api, RESOURCE_SLICES)
-        slices = [self._remove_slice(slice_) for slice_ in published if _of_gone(slice_, nodes)]
-        made = [self._generate_claims(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
-        cleaned = [self._clean(claim, users) for claim in seen(self._api, RESOURCE_CLAIMS)]
+        templates = seen(self._api, CLAIM_TEMPLATES)
+        gone = not before.nodes <= nodes
+        lost = [self._lose(pod) for pod in _unchecked(pods, before.pods, every=gone) if _is_lost(pod, nodes)]
+        left = [slice_ for slice_ in _unchecked(published, before.slices, every=gone) if _of_gone(slice_, nodes)]
+        slices = [self._remove_slice(slice_) for slice_ in left]
+        without = _unchecked(pods, before.pods, every=templates is not before.templates)
+        made = [self._generate_claims(pod) for pod in without if "deletionTimestamp" not in pod["metadata"]]
+        claims = seen(self._api, RESOURCE_CLAIMS)
+        used = _unchecked(claims, before.claims, every=not before.users <= users)
+        cleaned = [self._clean(claim, users) for claim in used]
+        self._before = _Pass(pods, published, templates, claims, nodes, users)
         return any([*lost, *slices, *made, *cleaned])
 
     def _lose(self, pod: Object) -> bool:
@@ -63,7 +73,7 @@ class Controllers:
         templates = ((found["metadata"], found) for found in seen(self._api, CLAIM_TEMPLATES))
         return next((found for at, found in templates if (at["namespace"], at["name"]) == wanted), None)
 
-    def _clean(self, claim: Object, users: set[str]) -> bool:
+    def _clean(self, claim: Object, users: Set[str]) -> bool:
         """Drop reservations of pods that ended; deallocate an unreserved claim; delete one made for a pod with it."""
         metadata, status = claim["metadata"], claim.get("status", {})
         owners = [owner["uid"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == "Pod"]
@@ -83,11 +93,39 @@ class Controllers:
         return True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pass:
+    """What a pass has seen: what was right then stays right until the object is replaced, a node goes, a pod that uses
+    claims ends, or a template comes."""
+
+    pods: Sequence[Object] = ()
+    slices: Sequence[Object] = ()
+    templates: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    nodes: Set[str] = frozenset()
+    users: Set[str] = frozenset()
+    """The uids of the pods that may use claims."""
+
+
+def _unchecked(found: Sequence[Object], before: Sequence[Object], *, every: bool) -> Sequence[Object]:
+    """The objects that the last pass has not seen, or `every` one. Stored objects are replaced and never changed, and
+    `before` keeps those it has, so no other object has the id of one of them."""
+    if every or found is before:
+        return found if every else ()
+    known = set(map(id, before))
+    return [one for one in found if id(one) not in known]
+
+
 def finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _of_gone(slice_: Object, nodes: set[str]) -> bool:
+def _is_lost(pod: Object, nodes: Set[str]) -> bool:
+    name = pod["spec"].get("nodeName")
+    return bool(name) and name not in nodes
+
+
+def _of_gone(slice_: Object, nodes: Set[str]) -> bool:
     name = slice_["spec"].get("nodeName")
     return name is not None and name not in nodes
 
