@@ -147,9 +147,10 @@ class ApiServer:
             self._stored[resource] = changed, stored
         return stored
 
-    def changed_at(self, *, but: str) -> int:
-        """The resourceVersion of the newest change of an object that is not of the API group `but`."""
-        return max((version for resource, version in self._changed.items() if resource.group != but), default=0)
+    def changed_at(self, *, but: str, apart: Resource | None = None) -> int:
+        """The resourceVersion of the newest change of an object that is not of the API group `but`, nor `apart`."""
+        others = (version for found, version in self._changed.items() if found.group != but and found != apart)
+        return max(others, default=0)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         """The changes since then. Their objects are those that are stored, and must not be changed."""

@@ -7,10 +7,11 @@ pkg/scheduler/framework/plugins/queuesort (v1.36.3): by priority, then by the ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
 
-from autoscaler.cluster.api import KubernetesApi, Object
-from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import NODES, PODS, RESOURCE_CLAIMS
 from autoscaler.cluster.store import Store
 from autoscaler.dra.claims.extended_resources import extended_resource_claim
 from autoscaler.dra.claims.node_allocatable import ClaimShare
@@ -26,24 +27,48 @@ from autoscaler.planning.placement.kept_verdicts import REFUSED, KeptVerdicts
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.schedule import Choice, everywhere, first, schedule
 from autoscaler.scheduling.world import World, WorldMemory
-from autoscaler.simulation.api_server import seen
-from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM
+from autoscaler.simulation.api_server import ApiServer
+from autoscaler.simulation.controllers import finished
+from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM, GROUP
+
+# Fields of a pod's status of which only a part matters.
+_INDIFFERENT: Final = frozenset({"phase", "startTime", "nominatedNodeName"})
 
 
 class Scheduler:
     """Schedules what can be scheduled when asked to."""
 
-    def __init__(self, api: KubernetesApi, store: Store, choose: Choice = first) -> None:
+    def __init__(self, api: ApiServer, store: Store, choose: Choice = first) -> None:
         self._api = api
         self._store = store
         self._choose = choose
         self._memory = WorldMemory()
         self._known = KeptVerdicts()
+        self._in_vain: tuple[int, tuple[Object, ...]] = (-1, ())  # other objects and pods when it bound none last
 
     def step(self) -> bool:
         """One pass over all pods that wait; whether any was bound."""
-        if not any(_is_unbound(pod) for pod in seen(self._api, PODS)):
+        pods, others = self._api.stored(PODS), self._api.changed_at(but=GROUP, apart=PODS)
+        if not any(_is_unbound(pod) for pod in pods):
             return False
+        if others == self._in_vain[0] and not self._matters(pods):
+            return False
+        bound = self._schedule_all()
+        self._in_vain = (-1, ()) if bound else (others, pods)
+        return bound
+
+    def _matters(self, pods: tuple[Object, ...]) -> bool:
+        """Whether one of these pods may be bound, though none was when only pods were different.
+
+        It does not matter that a pod runs, nor that it is nominated to a node that is not there: kube-scheduler's
+        queue ignores most of the status too (isPodUpdated in pkg/scheduler/backend/queue/scheduling_queue.go)."""
+        before = self._in_vain[1]
+        nodes = {node["metadata"]["name"] for node in self._api.stored(NODES)}
+        changed = ((old, new) for old, new in zip(before, pods, strict=False) if old is not new)
+        return len(before) != len(pods) or any(_decisive(old, nodes) != _decisive(new, nodes) for old, new in changed)
+
+    def _schedule_all(self) -> bool:
+        """Tries all pods that wait."""
         self._store.refresh()
         snapshot = self._store.snapshot()
         world = World.of(snapshot, kept=self._memory)
@@ -164,6 +189,19 @@ def _kinds(snapshot: Snapshot) -> Mapping[str, int]:
 
 def _is_unbound(pod: Object) -> bool:
     return not pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") == "Pending"
+
+
+def _decisive(pod: Object, nodes: Set[str]) -> Object:
+    """What of a pod may decide whether it, or another one, fits."""
+    status = pod.get("status", {})
+    told = {name: value for name, value in status.items() if name not in _INDIFFERENT}
+    told |= {
+        "waits": _is_unbound(pod),
+        "finished": finished(pod),
+        "nominated": nodes & {status.get("nominatedNodeName")},
+    }
+    metadata = {name: value for name, value in pod["metadata"].items() if name != "resourceVersion"}
+    return {**pod, "metadata": metadata, "status": told}
 
 
 def _waits(pod: Pod) -> bool:

@@ -282,6 +282,7 @@ def test_the_newest_change_outside_a_group(api: ApiServer) -> None:
     api.create(PODS, pod())
     api.create(PROVISIONED_NODES, pnode())
     assert (api.changed_at(but="foreslice.dev"), api.changed_at(but="")) == (1, 2)
+    assert api.changed_at(but="foreslice.dev", apart=PODS) == 0
 
 
 def test_stored_objects_are_the_same_tuple_until_one_changes(api: ApiServer) -> None:

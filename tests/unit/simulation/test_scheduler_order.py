@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.model.pod import Pod
 from autoscaler.model.verdict import Verdict
 from autoscaler.scheduling.fit import fit_one
+from autoscaler.scheduling.schedule import Scheduled, schedule
 from autoscaler.scheduling.world import World
 from autoscaler.simulation import scheduler
 from autoscaler.simulation.simulation import Simulation
@@ -85,3 +88,41 @@ def test_a_node_that_refused_a_pod_is_asked_again_once_it_changed(monkeypatch: p
     simulation.settle_cluster()
     assert asked == ["n", "m", "n"]
     assert [pod["spec"].get("nodeName") for pod in simulation.api.stored(PODS)] == ["n"]
+
+
+def test_a_pod_that_fits_nowhere_is_tried_again_once_it_may_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def attempt(pods: Sequence[Pod], *others: Any) -> Scheduled:
+        tried.extend(pod.name for pod in pods)
+        return schedule(pods, *others)
+
+    monkeypatch.setattr(scheduler, "schedule", attempt)
+    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
+    api = simulation.api
+    allocatable = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    ready = [{"type": "Ready", "status": "True"}]
+    api.create(NODES, {"metadata": {"name": "n"}, "status": {"allocatable": allocatable, "conditions": ready}})
+
+    def attempts(change: Callable[[], object]) -> list[str]:
+        tried.clear()
+        change()
+        simulation.settle_cluster()
+        return tried
+
+    def pod(name: str) -> object:
+        container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "2"}}}
+        return api.create(PODS, {"metadata": {"name": name}, "spec": {"containers": [container]}})
+
+    def status(name: str, **patch: object) -> object:
+        return api.patch(PODS, name, {"status": patch}, namespace="default", subresource="status")
+
+    assert attempts(lambda: pod("first")) == ["first"]
+    assert attempts(lambda: pod("second")) == ["second"]
+    assert attempts(lambda: status("second", nominatedNodeName="coming")) == []
+    assert attempts(lambda: status("first", phase="Running")) == []
+    assert attempts(lambda: status("second", nominatedNodeName="n")) == ["second"]
+    assert attempts(lambda: status("second", conditions=[])) == ["second"]
+    assert attempts(lambda: api.patch(NODES, "n", {"metadata": {"labels": {"a": "b"}}})) == ["second"]
+    assert attempts(lambda: status("first", phase="Succeeded")) == ["second"]
+    assert api.get(PODS, "second", namespace="default")["spec"]["nodeName"] == "n"
