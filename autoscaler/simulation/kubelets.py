@@ -19,6 +19,7 @@ from autoscaler.execution.machine import machine_of
 from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.planning.supply.hypothetical import Hypothetical
 from autoscaler.simulation.api_server import seen
 from autoscaler.simulation.controllers import finished
 from instance_catalog.dataclass import dataclass, replace
@@ -52,6 +53,7 @@ class Kubelets:
         self._cloud = cloud
         self._catalog = catalog
         self._clock = clock
+        self._starting: dict[str, Hypothetical] = {}  # machines whose drivers have not published yet, as predicted
         self._published: set[str] = set()
         self._nodes: tuple[Sequence[Object], Mapping[str, Object]] = ((), {})  # as listed, and by name
         self._listed: Sequence[Object] = ()  # the pods as listed
@@ -103,10 +105,11 @@ class Kubelets:
         """Register the node, and publish its slices once the drivers are up."""
         if machine.id in self._published or (known is not None and now - _created(known) < PUBLISHING):
             return False
-        predicted = machine_of(
+        predicted = self._starting.pop(machine.id, None) or machine_of(
             request, machine.offering, machine.node, catalog=self._catalog, profile=self._store.profile
         )
         if known is None:
+            self._starting[machine.id] = predicted
             self._api.create(NODES, write_node(replace(predicted.node, provider_id=machine.provider_id)))
             return True
         for slice_ in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
