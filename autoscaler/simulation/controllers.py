@@ -25,10 +25,13 @@ class Controllers:
     def step(self) -> bool:
         """One pass of every controller. True if anything was written."""
         before, pods, published = self._before, seen(self._api, PODS), seen(self._api, RESOURCE_SLICES)
-        nodes = {node["metadata"]["name"] for node in seen(self._api, NODES)}
-        users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
-        templates = seen(self._api, CLAIM_TEMPLATES)
-        gone = not before.nodes <= nodes
+        templates, listed = seen(self._api, CLAIM_TEMPLATES), seen(self._api, NODES)
+        nodes, users = before.names, before.users
+        if listed is not before.nodes:
+            nodes = {node["metadata"]["name"] for node in listed}
+        if pods is not before.pods:
+            users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
+        gone = not before.names <= nodes
         lost = [self._lose(pod) for pod in _unchecked(pods, before.pods, every=gone) if _is_lost(pod, nodes)]
         left = [slice_ for slice_ in _unchecked(published, before.slices, every=gone) if _of_gone(slice_, nodes)]
         slices = [self._remove_slice(slice_) for slice_ in left]
@@ -37,7 +40,7 @@ class Controllers:
         claims = seen(self._api, RESOURCE_CLAIMS)
         used = _unchecked(claims, before.claims, every=not before.users <= users)
         cleaned = [self._clean(claim, users) for claim in used]
-        self._before = _Pass(pods, published, templates, claims, nodes, users)
+        self._before = _Pass(pods, listed, published, templates, claims, nodes, users)
         return any([*lost, *slices, *made, *cleaned])
 
     def _lose(self, pod: Object) -> bool:
@@ -99,10 +102,12 @@ class _Pass:
     claims ends, or a template comes."""
 
     pods: Sequence[Object] = ()
+    nodes: Sequence[Object] = ()
     slices: Sequence[Object] = ()
     templates: Sequence[Object] = ()
     claims: Sequence[Object] = ()
-    nodes: Set[str] = frozenset()
+    names: Set[str] = frozenset()
+    """Those of the nodes."""
     users: Set[str] = frozenset()
     """The uids of the pods that may use claims."""
 
