@@ -68,12 +68,13 @@ class SimulatedProvider:
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         fault = self._cloud.begin(Call.DESCRIBE)
         _lose_answer(fault, Call.DESCRIBE)
+        now, behaviour, wanted = self._cloud.clock.now(), self._cloud.behaviour, tags.items()
         found = [
             machine
             for _, machine in sorted(self._cloud.machines.items())
-            if machine.id > page and self._visible(machine) and tags.items() <= machine.tags.items()
+            if machine.id > page and machine.visible(now, behaviour) and wanted <= machine.tags.items()
         ]
-        size = self._cloud.behaviour.page_size
+        size = behaviour.page_size
         shown = found[:size]
         return InstancePage(tuple(self._seen(machine) for machine in shown), shown[-1].id if len(found) > size else "")
 
