@@ -7,7 +7,7 @@ pkg/scheduler/framework/plugins/queuesort (v1.36.3): by priority, then by the ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from autoscaler.cluster.api import Object
@@ -71,12 +71,15 @@ class Scheduler:
         """Tries all pods that wait."""
         self._store.refresh()
         snapshot = self._store.snapshot()
+        queue = _queue(snapshot)
+        if not queue:
+            return False
         world = World.of(snapshot, kept=self._memory)
         self._known.begin(world)
-        kinds = _kinds(snapshot)
+        kinds = _kinds(snapshot) if len(queue) > 1 else {}  # what a kind is refused matters to those behind it
         refused: set[int] = set()  # kinds of pods that fit nowhere since a pod was bound last
         bound = False
-        for group, needed in _queue(snapshot):
+        for group, needed in queue:
             kind = kinds.get(group[0].key)
             if kind in refused:
                 continue
@@ -161,7 +164,7 @@ def _taken(share: ClaimShare) -> Object:
     }
 
 
-def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:
+def _queue(snapshot: Snapshot) -> Sequence[tuple[Sequence[Pod], int]]:
     """Groups that are scheduled together with how many of them must fit: by priority, then by age, then by name."""
     groups: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
@@ -172,9 +175,11 @@ def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:
     def turn(key: str) -> tuple[int, float, str]:
         return -max(pod.priority for pod in groups[key]), min(pod.created for pod in groups[key]), key
 
-    for key, pods in sorted(groups.items(), key=lambda item: turn(item[0])):
+    def needed(key: str) -> int:
         gang = snapshot.gangs.get(key)
-        yield pods, 1 if gang is None else max(1, gang.min_count - bound.get(key, 0))
+        return 1 if gang is None else max(1, gang.min_count - bound.get(key, 0))
+
+    return [(groups[key], needed(key)) for key in sorted(groups, key=turn)]
 
 
 def _kinds(snapshot: Snapshot) -> Mapping[str, int]:
