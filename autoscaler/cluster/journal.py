@@ -109,7 +109,7 @@ class Journal:
         return node if node is not None and node.batch == batch.name else None
 
     def resume(
-        self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
+        self, batches: tuple[LaunchBatch, ...], nodes: tuple[ProvisionedNode, ...], now: datetime, seen_up_to: int = 0
     ) -> tuple[Trouble, ...]:
         """Starts from the API's objects, and completes those that were left half-written. Returns what it could not.
 
@@ -123,7 +123,7 @@ class Journal:
         self._intents.refusal = None
         isolation, troubles = Isolation(self._api), []
         for batch in self.batches:
-            if is_complete(batch, [node for name in batch.nodes if (node := self.node_of(batch, name))]):
+            if is_complete(batch, [node for one in batch.members if (node := self.node_of(batch, one.node))]):
                 continue
             trouble = self._intents.attempt(isolation, batch, partial(self._complete, batch, now))
             if trouble is not None:
@@ -279,7 +279,7 @@ class Journal:
     def note(self, nodes: Iterable[ProvisionedNode]) -> tuple[Trouble, ...]:
         """Saves the observations of nodes. Returns those that could not be saved. One that another client wrote
         meanwhile is read again next time."""
-        changed = [node for node in nodes if node != self._nodes.get(node.name)]
+        changed = [node for node in nodes if (known := self._nodes.get(node.name)) is not node and known != node]
         isolation = Isolation(self._api)
         attempt = partial(self._intents.attempt, isolation)
         return self._intents.reported(

@@ -6,7 +6,7 @@ compared as numbers here, as Kubernetes allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
 from typing import Generic, Protocol, TypeVar
 
 
@@ -24,37 +24,56 @@ V = TypeVar("V", bound=Versioned)
 
 
 class OwnWrites(Generic[V]):
-    """The objects of one kind, by name."""
+    """The objects of one kind, by name. May be used from several threads.
+
+    `values` is the same tuple until an object is put, dropped or merged: nothing else changes what is known.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # held by all that change or sort what is known
         self._known: dict[str, V] = {}
         self._removed: dict[str, int] = {}  # the last version of objects that Foreslice removed
+        self._values: tuple[V, ...] | None = None  # by name; None after a change
+        self._merged: tuple[V, ...] | None = None  # what was read last, unless this process knows better
 
     def get(self, name: str) -> V | None:
         return self._known.get(name)
 
     def values(self) -> tuple[V, ...]:
-        return tuple(self._known[name] for name in sorted(self._known))
+        found = self._values
+        if found is None:
+            with self._lock:
+                found = self._values = tuple(self._known[name] for name in sorted(self._known))
+        return found
 
     def put(self, item: V) -> V:
-        self._known[item.name] = item
+        with self._lock:
+            self._known[item.name] = item
+            self._values = self._merged = None
         return item
 
     def drop(self, name: str) -> None:
         """Remember that an object was removed."""
-        item = self._known.pop(name, None)
-        if item is not None:
-            self._removed[name] = _version(item)
+        with self._lock:
+            item = self._known.pop(name, None)
+            if item is not None:
+                self._removed[name] = _version(item)
+                self._values = self._merged = None
 
-    def merge(self, seen: Iterable[V], seen_up_to: int) -> None:
+    def merge(self, seen: tuple[V, ...], seen_up_to: int) -> None:
         """Accepts what was read, except for objects that this process wrote or removed later."""
-        self._removed = {name: version for name, version in self._removed.items() if version >= seen_up_to}
-        fresh = {item.name: item for item in seen if _version(item) > self._removed.get(item.name, -1)}
-        for name, mine in self._known.items():
-            newest = _version(fresh[name]) if name in fresh else seen_up_to
-            if _version(mine) > newest:
-                fresh[name] = mine
-        self._known = fresh
+        if seen is self._merged:
+            return  # the same was read before, and nothing was written or removed since
+        with self._lock:
+            self._removed = {name: version for name, version in self._removed.items() if version >= seen_up_to}
+            fresh = {item.name: item for item in seen if _version(item) > self._removed.get(item.name, -1)}
+            self._merged = None if self._removed else seen
+            for name, mine in self._known.items():
+                newest = _version(fresh[name]) if name in fresh else seen_up_to
+                if _version(mine) > newest:
+                    fresh[name] = mine
+                    self._merged = None
+            self._known, self._values = fresh, None
 
 
 def _version(item: Versioned) -> int:
