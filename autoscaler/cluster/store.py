@@ -5,9 +5,11 @@ It reads; it never writes and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import chain
+from operator import is_not
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -57,6 +59,29 @@ class _PoolSeen:
     quarantines: tuple[Quarantine, ...]
 
 
+class _Field:
+    """A field of Snapshot: the same object until one of its kinds changes.
+
+    It cannot be stale: an informer has the same tuple of values until one changes, and then makes another.
+    """
+
+    def __init__(self, form: Form, informers: Sequence[Informer[Any]], *, keeps: Callable[[Any], bool] | None) -> None:
+        self._form = form
+        self._informers = tuple(informers)
+        self._keeps = keeps
+        self._seen: list[tuple[Any, ...]] | None = None  # the values that `_made` was made of
+        self._made: Any = None
+
+    def value(self) -> Any:
+        """The field, as of the last refresh."""
+        seen = [informer.values for informer in self._informers]
+        if self._seen is None or any(map(is_not, seen, self._seen)):
+            parts = (one.items for one in self._informers) if self._form is Form.BY_KEY else seen
+            found = chain.from_iterable(parts)
+            self._seen, self._made = seen, self._form.of(filter(self._keeps, found) if self._keeps else found)
+        return self._made
+
+
 class Store:
     """The cluster as the watches show it. `refresh` reads them, `snapshot` is their result."""
 
@@ -78,6 +103,7 @@ class Store:
         shared, ours = partial(informer, parsed=parsed), resources.CAPACITY_POOLS.group
         self._interned = PodInterner()
         self._whole: dict[str, tuple[Node, Node]] = {}  # by name: as read, and with its volume limits
+        self._nodes: tuple[Any, Any, tuple[Node, ...]] = (None, None, ())  # all as read, the limits, all with them
         self._priorities: Informer[PriorityClass] = shared(resources.PRIORITY_CLASSES, PRIORITIES.parse)
         self._pods: Informer[Pod] = shared(resources.PODS, self._parse_pod)
         self._pools: Informer[_PoolSeen] = informer(resources.CAPACITY_POOLS, _parse_pool)
@@ -95,6 +121,7 @@ class Store:
         self._pod_templates: Informer[PodTemplate] = shared(
             resources.POD_TEMPLATES, self._parse_pod_template, optional=True
         )
+        self._fields = _fields_of((*self._plain, (POD_TEMPLATES, self._pod_templates)))
         self._provisioned: Informer[ProvisionedNode] = next(i for kind, i in self._plain if kind.field == "provisioned")
         custom = (self._pools, self._overlays, self._batches, self._spendings)
         everything = (*(found for _, found in self._plain), self._pod_templates, *custom)
@@ -123,14 +150,7 @@ class Store:
             informer.reread()
 
     def snapshot(self) -> Snapshot:
-        values: dict[str, list[Any]] = {}
-        for kind, informer in self._plain:
-            found = informer.items if kind.form is Form.BY_KEY else informer.values
-            values.setdefault(kind.field, []).extend(found)
-        deployments = values["autoscalers"]
-        values["autoscalers"] = [found for found in deployments if not isinstance(found, Scalable)]
-        values["scalables"] += [found for found in deployments if isinstance(found, Scalable)]
-        parts = {kind.field: kind.form.of(values[kind.field]) for kind, _ in self._plain}
+        parts = {name: field.value() for name, field in self._fields.items()}
         nodes = self._limited(parts.pop("nodes"), parts.pop("volume_limits"))
         pools = self._pools.values
         return Snapshot(
@@ -138,7 +158,6 @@ class Store:
             pods=self._pods.values,
             nodes=nodes,
             pools=tuple(seen.pool for seen in pools),
-            pod_templates=POD_TEMPLATES.form.of(self._pod_templates.items),
             backoffs=tuple(backoff for seen in pools for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in pools for quarantine in seen.quarantines),
             spending=next(iter(self._spendings.values), None),
@@ -156,13 +175,17 @@ class Store:
 
     def _limited(self, nodes: tuple[Node, ...], limits: Mapping[str, FrozenMap[str, int]]) -> tuple[Node, ...]:
         """The nodes with their volume limits: of one that did not change the same object as before."""
-        before, self._whole = self._whole, {}
-        for node in nodes:
-            read, whole = before.get(node.name, (None, node))
-            if read is not node or whole.volume_limits != limits.get(node.name):
-                (whole,) = with_volume_limits([node], limits)
-            self._whole[node.name] = node, whole
-        return tuple(whole for _, whole in self._whole.values())
+        read_before, limits_before, limited = self._nodes
+        if nodes is not read_before or limits is not limits_before:
+            before, self._whole = self._whole, {}
+            for node in nodes:
+                read, whole = before.get(node.name, (None, node))
+                if read is not node or whole.volume_limits != limits.get(node.name):
+                    (whole,) = with_volume_limits([node], limits)
+                self._whole[node.name] = node, whole
+            limited = tuple(whole for _, whole in self._whole.values())
+            self._nodes = nodes, limits, limited
+        return limited
 
     def batches(self) -> tuple[LaunchBatch, ...]:
         return self._batches.values
@@ -197,6 +220,23 @@ class Store:
             step = "report it with the log line `unexpected_error`; nothing is decided for it"
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", step)
             return _unread(raw)
+
+
+def _fields_of(kinds: Iterable[tuple[SnapshotKind, Informer[Any]]]) -> dict[str, _Field]:
+    """The fields of Snapshot that these kinds fill, by name."""
+    forms: dict[str, Form] = {}
+    informers: dict[str, list[Informer[Any]]] = {}
+    for kind, informer in kinds:
+        forms[kind.field] = kind.form
+        informers.setdefault(kind.field, []).append(informer)
+    # A Deployment is another autoscaler, or a workload that a CapacityBuffer may refer to.
+    informers["scalables"] += informers["autoscalers"]
+    keeps = {"scalables": _is_scalable, "autoscalers": lambda found: not _is_scalable(found)}
+    return {name: _Field(form, informers[name], keeps=keeps.get(name)) for name, form in forms.items()}
+
+
+def _is_scalable(found: object) -> bool:
+    return isinstance(found, Scalable)
 
 
 def _unread(raw: Object) -> Pod:

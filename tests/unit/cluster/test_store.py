@@ -12,6 +12,7 @@ from autoscaler.cluster.resources import (
     COMPUTE_CLASSES,
     CSI_DRIVERS,
     CSI_NODES,
+    DEPLOYMENTS,
     LAUNCH_BATCHES,
     NAMESPACES,
     NATIVE_POD_GROUPS,
@@ -202,3 +203,28 @@ def test_what_volumes_find_on_nodes_comes_along(api: ApiServer, store: Store) ->
     assert snapshot.capacity_trackers == {"local.example.com"}
     assert [str(found.largest) for found in snapshot.storage_capacities] == ["3Gi", "1Gi"]
     assert [found.volume for found in snapshot.attachments] == ["v"]
+
+
+def test_what_did_not_change_is_the_same_object_in_the_next_snapshot(api: ApiServer, store: Store) -> None:
+    claim = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}}
+    api.create(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "default"}, **claim})
+    api.create(NODES, {"metadata": {"name": "n1"}})
+    store.refresh()
+    before = store.snapshot()
+    api.create(NODES, {"metadata": {"name": "n2"}})
+    store.refresh()
+    after = store.snapshot()
+    assert after.claims is before.claims
+    assert [node.name for node in after.nodes] == ["n1", "n2"]
+    assert after.nodes[0] is before.nodes[0]
+
+
+def test_a_deployment_is_an_autoscaler_or_a_workload(api: ApiServer, store: Store) -> None:
+    for name, image in (("web", "nginx"), ("karpenter", "public.ecr.aws/karpenter/controller:1.0")):
+        template = {"spec": {"containers": [{"name": "controller", "image": image}]}}
+        metadata = {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/name": name}}
+        api.create(DEPLOYMENTS, {"metadata": metadata, "spec": {"replicas": 1, "template": template}})
+    store.refresh()
+    snapshot = store.snapshot()
+    assert [found.name for found in snapshot.scalables] == ["web"]
+    assert len(snapshot.autoscalers) == 1
