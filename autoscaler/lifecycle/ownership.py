@@ -28,8 +28,9 @@ class OwnNodes:
 
     def of(self, provisioned: ProvisionedNode) -> Node | None:
         """The Node, or None: it does not exist, or the one with its name belongs to another machine."""
-        by_id = self._by_id.get(provisioned.provider_id) if provisioned.provider_id else None
-        found = by_id or self._by_name.get(provisioned.node_name)
+        if provisioned.provider_id and (by_id := self._by_id.get(provisioned.provider_id)) is not None:
+            return by_id
+        found = self._by_name.get(provisioned.node_name)
         return found if found is not None and is_node_of(found, provisioned) else None
 
     def has_joined(self, provider_id: str) -> bool:

@@ -242,6 +242,8 @@ class MachineState(Enum):
     STOPPED: a person shut it down; nothing follows from that, and its states before it stopped do not count any more.
     """
 
+    __hash__ = object.__hash__  # its members are unique, and each observation of a node is looked up by its state
+
     PENDING = "pending"
     RUNNING = "running"
     STOPPED = "stopped"

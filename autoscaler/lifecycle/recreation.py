@@ -42,11 +42,13 @@ def compared(
     created long after the launch. If a node's machine is gone, its object may be left; with another machine it passes
     all phases once more, because its Node may exist again and have pods.
     """
-    launched = launched_at(node)
-    if seen is None or window is None or launched is None or not node.provider_id or now < launched + window:
+    if seen is None or window is None or not node.provider_id:
         return node
     machine = own_id(node.provider_id, seen.id)
     if not machine or machine == node.instance_id:
+        return node
+    launched = launched_at(node)
+    if launched is None or now < launched + window:
         return node
     if not node.instance_id and seen.created <= launched + _SKEW:
         return node if is_over(node) else replace(node, instance_id=machine)

@@ -11,7 +11,14 @@ from typing import Final
 
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance, awaits_machine, is_stopped
+from autoscaler.lifecycle.provisioned_node import (
+    MachineState,
+    Observation,
+    advance,
+    awaits_machine,
+    awaits_node,
+    is_stopped,
+)
 from autoscaler.lifecycle.recreation import SeenMachine, compared
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
@@ -78,8 +85,7 @@ def reflect(world: World, now: datetime) -> Snapshot:
     snapshot = world.snapshot
     nodes = OwnNodes(snapshot.nodes)
     missing = absence(snapshot.provisioned, nodes, listed=world.machines.keys(), windows=world.windows, now=now)
-    names = {found.name if (found := nodes.of(node)) else node.node_name for node in snapshot.provisioned}
-    complete = complete_drivers(slice_ for slice_ in snapshot.slices if slice_.reach.node_name in names)
+    complete = _awaited_drivers(snapshot, nodes)
     occupied = occupied_nodes(snapshot.pods)
     moved = []
     for provisioned in snapshot.provisioned:
@@ -90,7 +96,8 @@ def reflect(world: World, now: datetime) -> Snapshot:
         name = node.name if node else provisioned.node_name
         seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), gone=missing.gone, now=now)
         # Some clouds name nodes themselves. Pods, slices and claims use that name, so everything after this does.
-        after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
+        after = _with_health(advance(provisioned, seen, now), node, now)
+        after = after if after.node_name == name else replace(after, node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
         after = compared(after, world.known_as.get(after.provider_id), world.windows.get(after.provider), now)
         moved.append(_with_place(_with_reclaim(after, world, now), world))
@@ -110,8 +117,8 @@ def observe(
     gone: Collection[str],
     now: datetime,
 ) -> Observation:
-    """The observation of one node. `drivers` have published complete pools on it; `gone` are the provider ids of
-    machines that count as gone because they are not listed."""
+    """The observation of one node. `drivers` have published complete pools on it, if it waits for them; `gone` are the
+    provider ids of machines that count as gone because they are not listed."""
     expected = world.expected_drivers.get(provisioned.name)
     return Observation(
         machine=MachineState.ABSENT if provisioned.provider_id in gone else world.machines.get(provisioned.provider_id),
@@ -120,6 +127,15 @@ def observe(
         ready=node is not None and node.ready and not _starting(node, provisioned, world.snapshot),
         batch_lost=_batch_lost(provisioned, world, now),
     )
+
+
+def _awaited_drivers(snapshot: Snapshot, nodes: OwnNodes) -> Mapping[str, frozenset[str]]:
+    """The complete drivers of nodes that wait for them: on all others, slices decide on no phase."""
+    waiting = [node for node in snapshot.provisioned if awaits_node(node)]
+    if not waiting:
+        return {}
+    names = {found.name if (found := nodes.of(node)) else node.node_name for node in waiting}
+    return complete_drivers(slice_ for slice_ in snapshot.slices if slice_.reach.node_name in names)
 
 
 def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[str]]:
@@ -155,6 +171,8 @@ def occupied_nodes(pods: Iterable[Pod]) -> frozenset[str]:
 
 def _starting(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot) -> bool:
     """True if the node still has a startup taint of its pool: the component that removes it is not ready yet."""
+    if not node.taints:
+        return False
     pool = next((pool for pool in snapshot.pools if pool.name == provisioned.pool), None)
     startup = {(taint.key, taint.effect) for taint in pool.startup_taints} if pool else set()
     return any((taint.key, taint.effect) in startup for taint in node.taints)
@@ -220,8 +238,10 @@ def _with_place(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
     return replace(provisioned, place=place)
 
 
-def _earliest(*moments: datetime | None) -> datetime | None:
-    return min((moment for moment in moments if moment is not None), default=None)
+def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _with_reservation(

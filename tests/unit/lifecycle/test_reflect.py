@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
+from autoscaler.lifecycle.provisioned_node import EDGES, MachineState, Observation, advance, awaits_node
 from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.node import Node
@@ -100,6 +100,20 @@ def phase(seen: World) -> Phase:
 )
 def test_a_node_moves_to_what_was_seen(seen: World, expected: Phase) -> None:
     assert phase(seen) is expected
+
+
+@pytest.mark.parametrize("registered", [True, False])
+@pytest.mark.parametrize("machine", [None, *MachineState])
+@pytest.mark.parametrize("at", [one for one in Phase if not awaits_node(replace(LAUNCHED, phase=one))])
+def test_slices_decide_only_on_nodes_that_wait_for_them(at: Phase, machine: MachineState, registered: bool) -> None:
+    node = replace(LAUNCHED, phase=at)
+    seen = Observation(machine, registered=registered, ready=True)
+    assert advance(node, replace(seen, slices_complete=True), NOW) == advance(node, seen, NOW)
+
+
+def test_a_node_of_which_nothing_changed_stays_the_same_object() -> None:
+    node = replace(READY, empty_since=EARLIER)
+    assert reflect(world(node), NOW).provisioned[0] is node
 
 
 @pytest.mark.parametrize(
