@@ -6,7 +6,7 @@ Pure: everything follows from the plan, or from the LaunchBatch alone, so that a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
@@ -42,11 +42,19 @@ _LONGEST_PREFIX = 52
 _LARGEST_TEXT = 1_000_000
 
 
-def is_complete(batch: LaunchBatch, nodes: Collection[ProvisionedNode]) -> bool:
-    """True if nothing is left to complete of a batch with these nodes: its answers were copied to each of them. So it
-    is for most batches, for as long as their machines run."""
-    released = batch.outcome.finished and not batch.guarded
-    return released and bool(nodes) and all(node.provider_id for node in nodes)
+def is_complete(batch: LaunchBatch, node: Callable[[str], ProvisionedNode | None]) -> bool:
+    """True if nothing is left to complete of a batch: its answers were copied to each of its nodes that is left, found
+    by name with `node`. So it is for most batches, for as long as their machines run."""
+    if batch.guarded or not batch.outcome.finished:
+        return False
+    any_left = False
+    for member in batch.members:
+        found = node(member.node)
+        if found is not None and found.batch == batch.name:
+            if not found.provider_id:
+                return False
+            any_left = True
+    return any_left
 
 
 def batches_of(

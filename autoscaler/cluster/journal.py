@@ -123,7 +123,7 @@ class Journal:
         self._intents.refusal = None
         isolation, troubles = Isolation(self._api), []
         for batch in self.batches:
-            if is_complete(batch, [node for one in batch.members if (node := self.node_of(batch, one.node))]):
+            if is_complete(batch, self._nodes.get):
                 continue
             trouble = self._intents.attempt(isolation, batch, partial(self._complete, batch, now))
             if trouble is not None:

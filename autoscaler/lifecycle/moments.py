@@ -34,9 +34,7 @@ def without_future(snapshot: Snapshot, now: datetime, backoff_of: Callable[[str,
 
 
 def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
-    since = (node.phase_since, node.empty_since, node.unhealthy_since, node.stopped_since)
-    moments = (*since, *(change.at for change in node.history))
-    if all(moment is None or moment <= now for moment in moments):
+    if not _knows_later(node, now):
         return node
     return replace(
         node,
@@ -46,6 +44,14 @@ def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
         stopped_since=_past(node.stopped_since, now),
         history=tuple(change._replace(at=min(change.at, now)) for change in node.history),
     )
+
+
+def _knows_later(node: ProvisionedNode, now: datetime) -> bool:
+    """True if a moment of the node is later than `now`."""
+    for since in (node.phase_since, node.empty_since, node.unhealthy_since, node.stopped_since):
+        if since is not None and since > now:
+            return True
+    return bool([at for _, at, _ in node.history if at > now])
 
 
 def _past(moment: datetime | None, now: datetime) -> datetime | None:

@@ -330,5 +330,14 @@ def test_a_batch_is_complete_when_nothing_is_left_to_do(
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()
     finished = replace(batch, outcome=BatchOutcome.LAUNCHED, guarded=False)
-    nodes = [replace(node, provider_id=machine) for node, machine in zip(nodes_of(batch), machines, strict=False)]
-    assert is_complete(replace(finished, **changed), nodes) is expected
+    left = zip(nodes_of(batch), machines, strict=False)
+    nodes = {node.name: replace(node, provider_id=machine) for node, machine in left}
+    assert is_complete(replace(finished, **changed), nodes.get) is expected
+
+
+def test_a_later_node_with_the_name_completes_no_batch(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    finished = replace(batch, outcome=BatchOutcome.LAUNCHED, guarded=False)
+    (node,) = (replace(node, provider_id="m1", batch="later") for node in nodes_of(batch))
+    assert not is_complete(finished, {node.name: node}.get)
