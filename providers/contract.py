@@ -190,6 +190,8 @@ class InstanceState(Enum):
     STOPPED: it was shut down from outside; it runs no pod, may be started again, and stays until it is terminated.
     """
 
+    __hash__ = object.__hash__  # its members are unique, and each machine of every answer is looked up by its state
+
     PENDING = "pending"
     RUNNING = "running"
     STOPPED = "stopped"

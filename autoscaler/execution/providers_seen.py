@@ -34,6 +34,7 @@ from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
     Instance,
+    InstanceState,
     OfferingKey,
     Provider,
     Reservation,
@@ -47,6 +48,7 @@ from providers.places import same_place
 
 # So old no machine is.
 _UNBOUNDED: Final = timedelta(days=36_500)
+_STATES: Final = {state: MachineState(state.value) for state in InstanceState}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class ProvidersSeen:
                 pools=tuple(map(self._with_boot_timeout, snapshot.pools)),
                 unwritten=self._unwritten(snapshot),
             ),
-            machines={key: MachineState(machine.state.value) for key, machine in listed},
+            machines={key: _STATES[machine.state] for key, machine in listed},
             known_as={k: SeenMachine(one.id, one.launched_at) for k, one in listed if one.state in ALIVE},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
@@ -97,6 +99,8 @@ class ProvidersSeen:
     def _unwritten(self, snapshot: Snapshot) -> FrozenMap[str, int]:
         """Machines that orphans.py adopts, by LaunchBatch: pods may run on them, and no object exists for them."""
         joined = {node.provider_id for node in snapshot.nodes} - {node.provider_id for node in snapshot.provisioned}
+        if not joined:
+            return FrozenMap()
         found = (one for machines in self.machines.values() for one in machines.values() if one.provider_id in joined)
         return FrozenMap(Counter(_batches(found)))
 
@@ -228,7 +232,7 @@ def _read(
 ) -> None:
     """Describe machines and reservations. `mine` are the nodes that have one of its machines."""
     place = provider.place()
-    far = [node for node in mine if not same_place(node.place, place)]
+    far = [node for node in mine if node.place != place and not same_place(node.place, place)]
     if far:
         what = f"the machine of node {far[0].name}" + (f" and {len(far) - 1} more" if far[1:] else "")
         raise elsewhere(provider, far[0].place, what)

@@ -16,7 +16,7 @@ from typing import Final
 from instance_catalog.dataclass import dataclass
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.types.instance_type import CapacityType
-from providers.contract import Clock, LaunchRequest, OfferingFailure, OfferingKey, OfferingStatus
+from providers.contract import Clock, Instance, LaunchRequest, OfferingFailure, OfferingKey, OfferingStatus
 from providers.errors import (
     AmbiguousError,
     CapacityError,
@@ -215,6 +215,10 @@ class SimulatedCloud:
                 available = 0 if isinstance(free, CapacityError) else free
                 yield OfferingStatus(offering, self._prices.get(offering), available)
 
+    def seen(self, machine: Machine, now: datetime) -> Instance:
+        """The machine as an answer shows it."""
+        return machine.seen(now, self.behaviour, reclaim_at=self.reclaim_at(machine) if self.holdings else None)
+
     def reclaim_at(self, machine: Machine) -> datetime | None:
         """The time when its reservation ends for the machine."""
         holding = self.holdings.get(machine.offering.reservation)
@@ -247,6 +251,8 @@ class SimulatedCloud:
         return free
 
     def _reclaim(self) -> None:
+        if not self.holdings:
+            return
         now = self.clock.now()
         for machine in self.machines.values():
             due = self.reclaim_at(machine)

@@ -58,9 +58,10 @@ class SimulatedProvider:
             raise TokenReusedError(f"token {request.token} was used with other parameters", code="IdempotentMismatch")
         _lose_answer(fault, Call.LAUNCH)
         machines = [self._cloud.machines[machine] for machine in known.ids]
+        now = self._cloud.clock.now()
         nodes = {machine.node for machine in machines}
         return LaunchAnswer(
-            instances=tuple(self._seen(machine) for machine in machines),
+            instances=tuple(self._cloud.seen(machine, now) for machine in machines),
             missing=tuple(node for node in request.nodes if node not in nodes),
             failures=known.failures,
         )
@@ -74,16 +75,17 @@ class SimulatedProvider:
             for _, machine in sorted(self._cloud.machines.items())
             if machine.id > page and machine.visible(now, behaviour) and wanted <= machine.tags.items()
         ]
-        size = behaviour.page_size
-        shown = found[:size]
-        return InstancePage(tuple(self._seen(machine) for machine in shown), shown[-1].id if len(found) > size else "")
+        shown = found[: behaviour.page_size]
+        instances = tuple([self._cloud.seen(machine, now) for machine in shown])
+        return InstancePage(instances, shown[-1].id if len(found) > len(shown) else "")
 
     def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
         """Machines by their ids, with or without the cluster's tags."""
         fault = self._cloud.begin(Call.DESCRIBE)
         _lose_answer(fault, Call.DESCRIBE)
-        known = {machine.provider_id: machine for machine in self._cloud.machines.values() if self._visible(machine)}
-        return {key: self._seen(known[key]) for key in provider_ids if key in known}
+        now, behaviour = self._cloud.clock.now(), self._cloud.behaviour
+        known = {one.provider_id: one for one in self._cloud.machines.values() if one.visible(now, behaviour)}
+        return {key: self._cloud.seen(known[key], now) for key in provider_ids if key in known}
 
     def place(self) -> str:
         """The simulated place of the cloud."""
@@ -97,7 +99,7 @@ class SimulatedProvider:
         now, behaviour = self._cloud.clock.now(), self._cloud.behaviour
         for machine_id in dict.fromkeys(ids):
             machine = self._cloud.machines.get(machine_id)
-            if machine is None or not self._visible(machine) or not machine.occupies(now, behaviour):
+            if machine is None or not machine.visible(now, behaviour) or not machine.occupies(now, behaviour):
                 gone.append(machine_id)
                 continue
             if TAG_CLUSTER not in machine.tags:
@@ -154,13 +156,6 @@ class SimulatedProvider:
         )
         self._cloud.machines[machine.id] = machine
         return machine.id
-
-    def _seen(self, machine: Machine) -> Instance:
-        cloud = self._cloud
-        return machine.seen(cloud.clock.now(), cloud.behaviour, reclaim_at=cloud.reclaim_at(machine))
-
-    def _visible(self, machine: Machine) -> bool:
-        return machine.visible(self._cloud.clock.now(), self._cloud.behaviour)
 
 
 def _lose_answer(fault: Fault | None, call: Call) -> None:
