@@ -66,9 +66,14 @@ class OwnWrites(Generic[V]):
             return  # the same was read before, and nothing was written or removed since
         with self._lock:
             self._removed = {name: version for name, version in self._removed.items() if version >= seen_up_to}
-            fresh = {item.name: item for item in seen if _version(item) > self._removed.get(item.name, -1)}
+            fresh = {item.name: item for item in seen}
+            for name, removed in self._removed.items():
+                if name in fresh and _version(fresh[name]) <= removed:
+                    del fresh[name]
             self._merged = None if self._removed else seen
             for name, mine in self._known.items():
+                if fresh.get(name) is mine:
+                    continue
                 newest = _version(fresh[name]) if name in fresh else seen_up_to
                 if _version(mine) > newest:
                     fresh[name] = mine
