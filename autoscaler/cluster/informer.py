@@ -1,6 +1,7 @@
 """A copy of one resource of the cluster as model values, maintained by list and watch.
 
-Objects are converted on arrival and dropped, page by page: only one page of a list is ever in memory as JSON. An
+Objects are converted on arrival and dropped, page by page: only one page of a list is ever in memory as JSON. Of an
+object that changed several times between two refreshes, the last state is converted: no other is ever asked for. An
 expired version (410 Gone) is listed again. An API that is not served has no objects and is requested rarely; the same
 holds for one that may not be read, if it is optional. An object that cannot be used does not hide others: it is left
 out and its problems are reported.
@@ -60,6 +61,7 @@ class Informer(Generic[T_co]):
     ) -> None:
         self._api = api
         self._parsed = parsed
+        self._shared_as = str(resource)
         self._clock = clock
         self._longest = stale.total_seconds() / 2
         self._heard_at = 0.0 if clock is None else clock.monotonic()
@@ -193,13 +195,23 @@ class Informer(Generic[T_co]):
 
     def _watch(self) -> bool:
         changed = False
-        for event in self._api.watch(self._resource, resource_version=self._version):
-            self._version = event.resource_version
-            self._heard()
-            if event.type in ("ADDED", "MODIFIED"):
-                changed |= self._take(event.object)
-            elif event.type == "DELETED":
-                changed |= self._drop(key_of(event.object))
+        latest: dict[str, Object] = {}  # by key: the objects that changed and exist
+        try:
+            for event in self._api.watch(self._resource, resource_version=self._version):
+                self._version = event.resource_version
+                self._heard()
+                if event.type in ("ADDED", "MODIFIED"):
+                    latest[key_of(event.object)] = event.object
+                elif event.type == "DELETED":
+                    key = key_of(event.object)
+                    latest.pop(key, None)
+                    if self._parsed is not None:
+                        self._parsed.forget((self._shared_as, key))
+                    changed |= self._drop(key)
+        finally:
+            # Also of a watch that breaks off: the next one begins after these.
+            for item in latest.values():
+                changed |= self._take(item)
         return changed
 
     def _take(self, item: Object) -> bool:
@@ -217,11 +229,11 @@ class Informer(Generic[T_co]):
 
     def _read_once(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Diagnostic, ...]]) -> None:
         """As `_read`, of an object of a watch, which another store may have converted."""
-        known = None if self._parsed is None else self._parsed.take(item)
         key = key_of(item)
+        known = None if self._parsed is None else self._parsed.take((self._shared_as, key), item)
         if known is None:
             if self._read(item, values, found) and self._parsed is not None:
-                self._parsed.keep(item, (values.get(key), found.get(key, ())))
+                self._parsed.keep((self._shared_as, key), item, (values.get(key), found.get(key, ())))
             return
         value, problems = known
         if value is not None:

@@ -14,22 +14,36 @@ from instance_catalog.diagnostic import Diagnostic
 Found: TypeAlias = tuple[Any, tuple[Diagnostic, ...]]
 """The value of an object, None if it cannot be used, and its problems."""
 
+Name: TypeAlias = tuple[str, str]
+"""An object: its resource, and its namespace and name."""
+
 # A store that is not refreshed for long converts for itself again.
 _MOST: Final = 4096
 
 
 class Parsed:
-    """By identity of the object. Both stores convert the objects of a resource in the same way."""
+    """The last state of each object that one store has converted, as long as the other may ask for it.
+
+    A value is given only for the very same object. Both stores convert the objects of a resource in the same way.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Object, Found]] = {}
+        self._known: dict[Name, tuple[Object, Found]] = {}
 
-    def take(self, item: Object) -> Found | None:
+    def take(self, name: Name, item: Object) -> Found | None:
         """What the other store kept for this very object; nobody else will ask for it."""
-        known = self._known.pop(id(item), None)
-        return None if known is None else known[1]
+        known = self._known.get(name)
+        if known is None or known[0] is not item:
+            return None
+        del self._known[name]
+        return known[1]
 
-    def keep(self, item: Object, found: Found) -> None:
+    def keep(self, name: Name, item: Object, found: Found) -> None:
+        """An earlier state is forgotten: a store that was not refreshed since converts only this one."""
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[id(item)] = item, found  # the object stays, so that no other one gets its id
+        self._known[name] = item, found
+
+    def forget(self, name: Name) -> None:
+        """Of an object that was deleted."""
+        self._known.pop(name, None)

@@ -330,3 +330,67 @@ def test_an_object_whose_conversion_failed_is_not_shared() -> None:
     for informer in (one, other):
         informer.refresh()
     assert (one.values, other.values) == ((), ("a",))
+
+
+def test_of_an_object_that_changed_several_times_the_last_state_is_converted() -> None:
+    api, read = ApiServer(VirtualClock()), list[str]()
+
+    def parse(raw: Object, problems: Problems) -> str:
+        read.append(raw["spec"]["providerID"])
+        return read[-1]
+
+    informer = Informer(api, NODES, parse)
+    informer.refresh()
+    api.create(NODES, {"metadata": {"name": "n"}, "spec": {"providerID": "first"}})
+    for changed in ("second", "third"):
+        api.patch(NODES, "n", {"spec": {"providerID": changed}})
+    assert informer.refresh()
+    assert informer.values == ("third",)
+    assert read == ["third"]
+    api.patch(NODES, "n", {"spec": {"providerID": "fourth"}})
+    api.delete(NODES, "n")
+    assert informer.refresh()
+    assert informer.values == ()
+    assert read == ["third"]
+
+
+def test_an_object_that_was_made_anew_has_nothing_of_the_one_before() -> None:
+    api, broken = ApiServer(VirtualClock()), [False]
+
+    def parse(raw: Object, problems: Problems) -> str:
+        if broken[0]:
+            raise ZeroDivisionError
+        return str(raw["metadata"]["uid"])
+
+    informer = Informer(api, NODES, parse)
+    api.create(NODES, {"metadata": {"name": "n"}})
+    informer.refresh()
+    api.delete(NODES, "n")
+    api.create(NODES, {"metadata": {"name": "n"}})
+    broken[0] = True
+    assert informer.refresh()
+    assert informer.values == ()
+
+
+class Cut(Partial):
+    """A cluster whose watches break off after what they bring."""
+
+    cut = False
+
+    def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
+        yield from super().watch(resource, resource_version=resource_version)
+        if self.cut:
+            raise UnavailableError("connection reset")
+
+
+def test_what_came_before_a_watch_broke_off_is_seen() -> None:
+    api = Cut()
+    informer = Informer(api, DEVICE_CLASSES, name_of)
+    informer.refresh()
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
+    api.cut = True
+    with pytest.raises(UnavailableError):
+        informer.refresh()
+    assert informer.values == ("gpu",)
+    api.cut = False
+    assert not informer.refresh()
