@@ -99,10 +99,10 @@ def decide(
     objects on which planning failed last time; unchanged ones are left out at once. `searched`, `seen` and `moves`: of
     the previous decisions. `memory`: values that plans keep from one to the next; it changes no decision. `closes`:
     pools with `consolidate: Close` close nodes."""
-    snapshot = with_virtual_pods(snapshot)
-    make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now, memory=memory)
+    snapshot, policy = with_virtual_pods(snapshot), settings.policy
+    make = partial(plan_for, catalog=catalog, policy=policy, now=now, memory=memory)
     decide_all = partial(
-        _decided, make=make, catalog=catalog, settings=settings, now=now, serving=serving, closes=closes
+        _decided, make=make, catalog=catalog, settings=settings, policy=policy, now=now, serving=serving, closes=closes
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
     attempt = partial(make, policy=replace(settings.policy.only_answers(), alternates=0))
@@ -116,6 +116,7 @@ def _decided(
     make: Callable[[Snapshot], Plan],
     catalog: Catalog,
     settings: Settings,
+    policy: Policy,
     now: datetime,
     serving: Mapping[str, Reason | None] | None,
     closes: bool,
@@ -124,14 +125,14 @@ def _decided(
     snapshot, plan = reopened(make(snapshot), snapshot, make, now)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = confirmed_mispredictions(mispredicted(snapshot, plan, now), snapshot, make)
-    learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
-    if learned != snapshot:
+    quarantines = quarantined(snapshot, mispredictions, now, drifts=drifts)
+    learned = snapshot
+    if quarantines != snapshot.quarantines:
         # Nothing is launched again on an assumption that has just proved wrong.
+        learned = replace(snapshot, quarantines=quarantines)
         plan = make(learned)
     orders = settings.serve.external_grpc != OFF
-    conditions = pool_conditions(
-        learned, plan, catalog, policy=settings.policy, now=now, serving=serving, orders=orders
-    )
+    conditions = pool_conditions(learned, plan, catalog, policy=policy, now=now, serving=serving, orders=orders)
     held = held_back(learned, conditions)
     if learned.closing and _some_stopped(learned, held):
         # The nodes that would be bought instead are not: pending pods need the existing room.

@@ -29,7 +29,7 @@ from autoscaler.planning.demand.bundles import Bundle, BundleClass, bundles_of, 
 from autoscaler.planning.demand.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.demand.ties import ties_of
-from autoscaler.planning.disruption.baseline import holds
+from autoscaler.planning.disruption.baseline import holds, may_hold
 from autoscaler.planning.disruption.node_actions import decide, needed_nodes
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.outside_pools import OutsidePools, without_machines
@@ -66,8 +66,7 @@ def plan_for(
 
     `memory`: the caches of earlier plans of the same cluster. The plan is the same without it.
     """
-    kept = PlanMemory() if memory is None else memory
-    make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=kept)
+    make = partial(_planned, catalog=catalog, policy=policy, now=now, memory=memory or PlanMemory())
 
     def whole(state: Snapshot) -> Plan:
         return with_split_bundles(make(state), state, make)
@@ -77,8 +76,11 @@ def plan_for(
 
 
 def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime, memory: PlanMemory) -> Plan:
+    unbound = pending_pods(snapshot)
+    if not unbound and not may_hold(snapshot):
+        return _without_pods(snapshot, catalog=catalog, policy=policy, now=now)
     world = World.of(snapshot, catalog.drivers.values(), kept=memory.world)
-    scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
+    scopes = Scopes.of(snapshot, unbound, world.extended_resources)
     pods = pending(snapshot, scopes)
     present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
     sorts = (
@@ -140,6 +142,18 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
+    )
+
+
+def _without_pods(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
+    """The plan if no pod is pending and no node is held without one, as in most reconciles: it launches nothing, so
+    only existing nodes and the fields of pools are left to judge."""
+    return Plan(
+        nodes=decide(snapshot, needed_nodes(snapshot, (), now), now, custom=catalog.drivers),
+        warnings=unusable_fields(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
+        at_least_usd_per_hour=Decimal(0),
+        profile=snapshot.profile.name,
+        catalog_digest=catalog.digest,
     )
 
 
@@ -355,9 +369,7 @@ def _left_out(
     outside = OutsidePools(whole, packing, decided.assigned.world)
 
     def elsewhere(item: int) -> Iterable[Reason]:
-        if no_type_has(packing, catalog, item):
-            return ()
-        return outside.reasons(item)
+        return () if no_type_has(packing, catalog, item) else outside.reasons(item)
 
     return unplaced(packing, outcome, policy, elsewhere)
 

@@ -11,6 +11,7 @@ from autoscaler.lifecycle.provisioned_node import may_take_pods
 from autoscaler.model.capacity import CapacityPool, Hold
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason, Subject
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.placement.existing import Assigned
 from autoscaler.planning.placement.launches import Purchase, launch
@@ -44,6 +45,11 @@ def baseline_nodes(pool: CapacityPool, now: datetime) -> int:
         (b.replicas for b in pool.baselines if is_open(b.schedule, b.time_zone, now, unreadable=False)),
         default=0,
     )
+
+
+def may_hold(snapshot: Snapshot) -> bool:
+    """True if nodes may be launched without a pod: see `holds`."""
+    return bool(snapshot.blocks) or any(pool.baselines for pool in snapshot.pools)
 
 
 def holds(

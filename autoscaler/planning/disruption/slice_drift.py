@@ -31,14 +31,13 @@ def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now:
     Only predicted drivers are compared: others do not depend on the type. Device taints are ignored, since a broken
     device is no evidence against its type.
     """
-    nodes = OwnNodes(snapshot.nodes)
+    ready = [provisioned for provisioned in snapshot.provisioned if became_ready(provisioned, now)]
+    nodes = OwnNodes(snapshot.nodes if ready else ())
     found = []
-    for provisioned in snapshot.provisioned:
+    for provisioned in ready:
         node = nodes.of(provisioned)
-        if node is None or not became_ready(provisioned, now):
-            continue
-        unified = _compared(provisioned, snapshot, catalog)
-        if unified is None or unified.equal:
+        unified = None if node is None else _compared(provisioned, snapshot, catalog)
+        if node is None or unified is None or unified.equal:
             continue
         avoided = _avoided(policy, unified, node, provisioned, snapshot)
         found.append(Drift(provisioned, unified.differences, avoided=avoided))

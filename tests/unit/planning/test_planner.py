@@ -17,7 +17,8 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Backoff
-from autoscaler.planning import outside_pools
+from autoscaler.planning import outside_pools, planner
+from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import text_of, texts_of
 from instance_catalog.dataclass import replace
@@ -335,3 +336,29 @@ def test_the_catalog_is_part_of_the_answer() -> None:
     result = plan(snapshot([]))
     assert result.catalog_digest == CATALOG.digest
     assert result.profile == "v1.36.3"
+
+
+class TestWithoutPendingPods:
+    """Most reconciles: a node has registered, or a pod has ended."""
+
+    def test_nothing_is_computed_about_pods(self) -> None:
+        memory, node = PlanMemory(), Node("n1")
+        found = plan(snapshot([], nodes=(node,), pools=(TEAM,), provisioned=(ours("n1"),)), memory=memory)
+        assert not len(memory.world.states)
+        assert [decided.provisioned_node for decided in found.nodes] == ["n1"]
+        assert found.at_least_usd_per_hour == Decimal(0)
+        plan(snapshot(*pairs(1, gpus()), nodes=(node,), pools=(TEAM,)), memory=memory)
+        assert len(memory.world.states) == 1
+
+    def test_it_is_the_plan_of_the_whole_computation(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        broken = replace(TEAM, name="broken", drivers=("nvidja",))
+        state = snapshot(
+            [pod("a", node_name="n1")], nodes=(Node("n1"),), pools=(TEAM, broken), provisioned=(ours("n1"),)
+        )
+        short = plan(state)
+        monkeypatch.setattr(planner, "may_hold", lambda _: True)
+        assert plan(state) == short
+
+    def test_missing_baseline_nodes_are_launched(self) -> None:
+        pool = replace(TEAM, baselines=(Baseline(1),))
+        assert len(plan(snapshot([], pools=(pool,))).launches) == 1
