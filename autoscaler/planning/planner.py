@@ -82,7 +82,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     world = World.of(snapshot, catalog.drivers.values(), kept=memory.world)
     scopes = Scopes.of(snapshot, unbound, world.extended_resources)
     pods = pending(snapshot, scopes)
-    present = replace(present_nodes(snapshot, catalog, world), kept=memory.verdicts)
+    present = replace(present_nodes(snapshot, catalog, world, kept=memory.world.added), kept=memory.verdicts)
     sorts = (
         classes_of(bundles_of(found, snapshot.claims, ties_of(found, present.world)), snapshot)
         for found in (pods.wanted, pods.bindable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Final, TypeVar
 
@@ -12,6 +12,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.dataclass import dataclass, field
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 Value = TypeVar("Value", bound=Hashable)
 Shaped = TypeVar("Shaped")
@@ -81,6 +82,46 @@ class StateMemory:
 
     def __len__(self) -> int:
         return len(self._last)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedNode:
+    """The state of a node that is added to a world, and the slices that are added with it."""
+
+    state: NodeState
+    slices: tuple[ResourceSlice, ...] = ()
+
+
+Added = TypeVar("Added", bound=AddedNode | None)
+
+
+@dataclass(slots=True)
+class AddedMemory:
+    """The nodes that were added to the previous world: those that start, for minutes in which nothing of them changes.
+
+    An answer counts only for exactly the objects that it was computed from, and is forgotten once a world was made
+    without it. It belongs to one series of plans, which one thread makes one after the other.
+    """
+
+    _last: dict[str, tuple[tuple[object, ...], Any]] = field(default_factory=dict)
+    _now: dict[str, tuple[tuple[object, ...], Any]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Begin the next world."""
+        self._last, self._now = self._now, {}
+
+    def of(self, name: str, read: tuple[object, ...], compute: Callable[[], Added]) -> Added:
+        """The node `name` as `compute` makes it of the objects that it reads, which are immutable."""
+        kept = self._last.get(name)
+        if kept is None or len(kept[0]) != len(read) or not all(map(is_, kept[0], read)):
+            kept = read, compute()
+        self._now[name] = kept
+        added: Added = kept[1]
+        return added
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes of the previous world."""
+        return (added.state.node for _, added in self._last.values() if added is not None)
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:

@@ -23,7 +23,7 @@ from autoscaler.model.requests import NOTHING
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.node_state import DomainCounts, NodeState, StateMemory
+from autoscaler.scheduling.node_state import AddedMemory, AddedNode, DomainCounts, NodeState, StateMemory
 from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.drivers.custom import CustomDriver
@@ -39,6 +39,7 @@ class WorldMemory:
 
     slices: SliceMemory = field(default_factory=SliceMemory)
     states: StateMemory = field(default_factory=StateMemory)
+    added: AddedMemory = field(default_factory=AddedMemory)
     claims: ClaimMemory = field(default_factory=ClaimMemory)
 
 
@@ -67,7 +68,8 @@ class World:
         """The world of the snapshot; `drivers` are described in the catalog. `kept`: the memory of earlier worlds."""
         kept = WorldMemory() if kept is None else kept
         memory = node_memory(snapshot.profile)
-        memory.keep(snapshot.nodes)
+        kept.added.begin()
+        memory.keep((*snapshot.nodes, *kept.added.nodes()))
         kept.slices.keep(snapshot.nodes)
         pods, done = _by_node(snapshot)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
@@ -105,11 +107,18 @@ class World:
 
     def with_node(self, node: Node, slices: tuple[ResourceSlice, ...], *, daemon_pods: Sequence[Pod] = ()) -> World:
         """The world with one more node, the slices of its drivers and its DaemonSet pods."""
+        return self.with_added((AddedNode(NodeState.of(node, tuple(daemon_pods)), slices),))
+
+    def with_added(self, added: Sequence[AddedNode]) -> World:
+        """The same with several, at the cost of one copy; one with the name of a node is in its place."""
+        slices = [slice_ for each in added for slice_ in each.slices]
+        states = {each.state.node.name: each.state for each in added}
+        repelling = (name for name, state in states.items() if state.repelling and name not in self.repellers)
         return replace(
             self,
-            nodes={**self.nodes, node.name: NodeState.of(node, tuple(daemon_pods))},
+            nodes={**self.nodes, **states},
             devices=self.devices.with_slices(slices) if slices else self.devices,
-            repellers=self._repellers_with(node.name, daemon_pods),
+            repellers=(*self.repellers, *repelling),
         )
 
     def without_node(self, name: str) -> World:

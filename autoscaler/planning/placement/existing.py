@@ -38,6 +38,7 @@ from autoscaler.planning.supply.blocks import admission
 from autoscaler.planning.supply.hypothetical import as_coming
 from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.node_filters import amounts_of, has_room
+from autoscaler.scheduling.node_state import AddedMemory, AddedNode, NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
@@ -91,13 +92,14 @@ class Assigned:
     undecided: Mapping[int, Unknown] = field(default_factory=dict)
 
 
-def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
+def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World, *, kept: AddedMemory | None = None) -> Present:
     """The snapshot's nodes, with starting nodes of Foreslice as they will be. Failed and leaving nodes accept no
-    pods."""
+    pods. `kept`: the starting nodes of the previous plan."""
     named = {node.node_name: node for node in snapshot.provisioned if not is_over(node)}
-    blocks = {block.name: block for block in snapshot.blocks}
+    starting = _Starting(snapshot, catalog, AddedMemory() if kept is None else kept)
     targets: dict[str, Target] = {}
     ours: dict[str, ProvisionedNode] = {}
+    added: list[AddedNode] = []
     for node in snapshot.nodes:
         provisioned = named.pop(node.name, None)
         # While its machine is not known, a Node with the expected name counts as the one that was bought.
@@ -111,22 +113,21 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
             continue
         targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING
         if provisioned and is_coming(provisioned):
-            world = _started(node, provisioned, snapshot, catalog, world)
-        elif provisioned:
-            world = _wanted_again(node, world)
+            added.append(starting.registered(node, provisioned, world.nodes[node.name].pods))
+        elif provisioned and any(taint.key == labels.DRAINING_TAINT for taint in node.taints):
+            added.append(_wanted_again(node, world))
     ours |= named
     for name, provisioned in sorted(ours.items()):
         comes = name not in targets and is_coming(provisioned) and not is_stopped(provisioned)
-        future = as_coming(provisioned, snapshot, catalog) if comes else None
-        if future:
+        if comes and (future := starting.expected(provisioned)):
             targets[name] = Target.COMING
-            world = future.added_to(world)
+            added.append(future)
     held = {
-        name: blocks[node.offering.block]
+        name: starting.blocks[node.offering.block]
         for name, node in ours.items()
-        if name in targets and node.offering.block in blocks
+        if name in targets and node.offering.block in starting.blocks
     }
-    return Present(world, targets, held)
+    return Present(world.with_added(added) if added else world, targets, held)
 
 
 def _leaves(node: Node) -> bool:
@@ -134,25 +135,50 @@ def _leaves(node: Node) -> bool:
     return any(taint.key in labels.LEAVING_TAINTS for taint in node.taints)
 
 
-def _wanted_again(node: Node, world: World) -> World:
+def _wanted_again(node: Node, world: World) -> AddedNode:
     """The node without the taint of a drain that has not begun: a pod that needs the node cancels that drain."""
     taints = tuple(taint for taint in node.taints if taint.key != labels.DRAINING_TAINT)
-    if taints == node.taints:
-        return world
-    return world.with_node(replace(node, taints=taints), (), daemon_pods=world.nodes[node.name].pods)
+    return AddedNode(NodeState.of(replace(node, taints=taints), world.nodes[node.name].pods))
 
 
-def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog, world: World) -> World:
-    """A registered node as it will be after its start: without startup taints, with predicted slices if it has none."""
-    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
-    startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
-    taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
-    published = any(slice_.reach.node_name == node.name for slice_ in snapshot.slices)
-    future = None if published else as_coming(provisioned, snapshot, catalog)
-    allocatable = node.allocatable or (future.node.allocatable if future else node.allocatable)
-    ready = replace(node, taints=taints, ready=True, allocatable=allocatable)
-    daemons = world.nodes[node.name].pods
-    return world.with_node(ready, future.slices if future else (), daemon_pods=daemons)
+class _Starting:
+    """Starting nodes as they will be; the same objects as long as nothing of them changes."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, kept: AddedMemory) -> None:
+        self._snapshot, self._catalog, self._kept = snapshot, catalog, kept
+        self.blocks = {block.name: block for block in snapshot.blocks}
+        self._pools = {pool.name: pool for pool in snapshot.pools}
+        self._published = frozenset(slice_.reach.node_name for slice_ in snapshot.slices)
+        self._read = (catalog, snapshot.profile, snapshot.from_files, *snapshot.daemon_sets)
+
+    def expected(self, provisioned: ProvisionedNode) -> AddedNode | None:
+        """One without a Node; None if its slices cannot be predicted any more."""
+
+        def compute() -> AddedNode | None:
+            future = as_coming(provisioned, self._snapshot, self._catalog)
+            return AddedNode(NodeState.of(future.node, future.daemons), future.slices) if future else None
+
+        return self._kept.of(provisioned.node_name, self._read_of(provisioned), compute)
+
+    def registered(self, node: Node, provisioned: ProvisionedNode, pods: tuple[Pod, ...]) -> AddedNode:
+        """One with a Node: without startup taints, with predicted slices if it has none."""
+        published, pool = node.name in self._published, self._pools.get(provisioned.pool)
+
+        def compute() -> AddedNode:
+            startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
+            taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
+            future = None if published else as_coming(provisioned, self._snapshot, self._catalog)
+            allocatable = node.allocatable or (future.node.allocatable if future else node.allocatable)
+            ready = replace(node, taints=taints, ready=True, allocatable=allocatable)
+            return AddedNode(NodeState.of(ready, pods), future.slices if future else ())
+
+        return self._kept.of(node.name, (node, published, len(pods), *pods, *self._read_of(provisioned)), compute)
+
+    def _read_of(self, provisioned: ProvisionedNode) -> tuple[object, ...]:
+        """All that `as_coming` reads."""
+        offering, pool = provisioned.offering, self._pools.get(provisioned.pool)
+        bought = (offering, self.blocks.get(offering.block), provisioned.prediction, provisioned.labels)
+        return (provisioned.pool, pool, *bought, *self._read)
 
 
 def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
@@ -217,10 +243,7 @@ class _Run:
         self._bindings = awaited_bindings(snapshot, now)
         self._made = places_made(snapshot.provisioned)
         self._held: set[str] = set()
-        self._present = present
-        self._snapshot = snapshot
-        self._now = now
-        self._ledger = ledger
+        self._present, self._snapshot, self._now, self._ledger = present, snapshot, now, ledger
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so a node that refused a member refuses its equals."""
@@ -280,8 +303,7 @@ class _Run:
                     self._held.add(bundle.key)
 
     def _why_postponed(self, bundle: Bundle) -> Reason | None:
-        reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)
-        return next((reason for reason in reasons if reason), None)
+        return next(filter(None, (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)), None)
 
     def _best(
         self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool

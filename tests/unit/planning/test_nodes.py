@@ -27,7 +27,8 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.report.reasons import text_of
-from autoscaler.scheduling.world import World
+from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.world import World, WorldMemory
 from instance_catalog.dataclass import replace
 from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
@@ -326,3 +327,27 @@ def test_what_a_tainted_node_takes(phase: Phase, provider_id: str, taints: list[
     assert (taints is not None) is ("n" in present.targets)
     if taints is not None:
         assert [taint.key for taint in present.world.nodes["n"].node.taints] == taints
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_a_starting_node_is_computed_again_only_if_something_of_it_changes(*, registered: bool) -> None:
+    taint = Taint("example.com/starting", "", "NoSchedule")
+    there = Node("n", provider_id="i-1", taints=(taint,))
+    state = snapshot(
+        [],
+        pools=(replace(TEAM, startup_taints=(taint,)),),
+        provisioned=(ours("n", "s1", phase=Phase.LAUNCHED, provider_id="i-1"),),
+        nodes=(there,) if registered else (),
+    )
+    memory = WorldMemory()
+
+    def seen(state: Snapshot) -> NodeState:
+        return present_nodes(state, CATALOG, World.of(state, kept=memory), kept=memory.added).world.nodes["n"]
+
+    first = seen(state)
+    assert first.node.taints == ()
+    assert seen(state) is first
+    assert seen(replace(state, provisioned=(replace(state.provisioned[0], history=()),))) is first
+    other = replace(TEAM, taints=(taint,), startup_taints=())
+    assert [one.key for one in seen(replace(state, pools=(other,))).node.taints] == [taint.key]
+    assert seen(replace(state, provisioned=(ours("n", "s4", phase=Phase.LAUNCHED, provider_id="i-1"),))) is not first
