@@ -61,7 +61,7 @@ def foreign_nodes(pool: CapacityPool, snapshot: Snapshot, now: datetime) -> Iter
         node.name
         for node in snapshot.nodes
         if node.labels.get(labels.POOL) == pool.name
-        and not (node.deleting or node.created > latest or {node.name, node.provider_id} & ours)
+        and not (node.deleting or node.created > latest or node.name in ours or node.provider_id in ours)
     )
     if found:
         yield Reason.of(Code.FOREIGN_NODES, count=len(found), example=found[0])

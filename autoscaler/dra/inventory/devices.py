@@ -116,6 +116,13 @@ class _Indexed:
         return same and all(map(is_, self.slices, slices))
 
 
+def _gone(known: Iterable[_Key], nodes: Iterable[Node]) -> list[_Key]:
+    """Those that are none of the nodes, with the labels that they have now."""
+    there = {node.name: node.labels for node in nodes}
+    # Most labels are the very same object, which needs no comparison.
+    return [(name, seen) for name, seen in known if (now := there.get(name)) is not seen and now != seen]
+
+
 @dataclass(slots=True, eq=False)
 class SliceMemory:
     """The indexed slices of the previous snapshot: in most reconciles they are unchanged.
@@ -137,8 +144,7 @@ class SliceMemory:
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all cached nodes except these, with the labels that they have."""
         known = self._last.nodes if self._last else {}
-        there = {(node.name, node.labels) for node in nodes} if known else set()
-        for key in [key for key in known if key not in there]:
+        for key in _gone(known, nodes) if known else ():
             del known[key]
 
     def __len__(self) -> int:
@@ -180,10 +186,7 @@ class NodeMemory:
 
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all entries except those of these nodes, with their labels, and of nodes that could be launched."""
-        there = {node.name: node.labels for node in nodes}
-        # Most labels are the very same object, which needs no comparison.
-        there_no_more = [(n, f) for n, f in self._known if (now := there.get(n)) is not f and now != f]
-        for key in there_no_more:
+        for key in _gone(self._known, nodes):
             self._known.pop(key, None)
 
     def _among(self, key: _Key) -> dict[_Key, tuple[Slices, _Gathered]]:

@@ -56,6 +56,8 @@ from instance_catalog.types.instance_type import ANY_ZONE
 UNHEALTHY: Final = timedelta(minutes=15)
 # The time for which a replacement node is kept for the pods of the replaced nodes.
 REPLACING: Final = timedelta(minutes=30)
+_BOUND: Final = Reason.of(Code.ALREADY_BOUND)
+_COMING: Final = Reason.of(Code.COMING_NODE)
 
 
 def decide(
@@ -145,7 +147,7 @@ class _Run:
         never became ready."""
         why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
         if node.node_name in self._busy:
-            return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
+            return NodeDecision(node.name, NodeAction.KEEP, (_BOUND, why))
         return NodeDecision(node.name, NodeAction.DRAIN, (why,))
 
     def _by_block_end(self, node: ProvisionedNode, block: CapacityBlock) -> NodeDecision | None:
@@ -166,9 +168,9 @@ class _Run:
     def _needed(self, node: ProvisionedNode) -> Reason | None:
         """The reason why it stays whatever the policy is: it has pods, or it has not registered yet."""
         if node.node_name in self._busy:
-            return Reason.of(Code.ALREADY_BOUND)
+            return _BOUND
         if is_coming(node):
-            return Reason.of(Code.COMING_NODE)
+            return _COMING
         if node.replaces and self._awaits_moves(node):
             return Reason.of(Code.NODE_REPLACES, replaced=node.replaces)
         return Reason.of(Code.SLICE_IN_USE, hosts=node.hosts) if slice_of(node) in self._used_slices else None

@@ -5,10 +5,12 @@ Each becomes one number in the packing problem, minus the present use. This modu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from math import ceil
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
@@ -89,12 +91,12 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
     for pool in pools_of(snapshot):
         own = [node for node in alive if node.pool == pool.name]
         bounds = (
-            ("accelerators", pool.limits.accelerators, sum((_accelerators_of(n, catalog) for n in own), Decimal(0))),
-            ("nodes", pool.limits.nodes, Decimal(len(own))),
-            ("usdPerHour", pool.limits.usd_per_hour, _spent(own)),
+            ("accelerators", pool.limits.accelerators, partial(_accelerators_of, own, catalog)),
+            ("nodes", pool.limits.nodes, partial(len, own)),
+            ("usdPerHour", pool.limits.usd_per_hour, partial(_spent, own)),
         )
         found += [
-            Limit(resource, Decimal(bound), Decimal(bound) - used, pool=pool.name)
+            Limit(resource, Decimal(bound), Decimal(bound) - used(), pool=pool.name)
             for resource, bound, used in bounds
             if bound is not None
         ]
@@ -126,11 +128,11 @@ def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, in
 
     Parts of accelerators, which some types have, are added before they are rounded up.
     """
-    used: dict[str, Decimal] = {}
+    own: dict[str, list[ProvisionedNode]] = {}
     for node in snapshot.provisioned:
         if counts_against_limits(node):
-            used[node.pool] = used.get(node.pool, Decimal(0)) + _accelerators_of(node, catalog)
-    return {pool: ceil(count) for pool, count in used.items()}
+            own.setdefault(node.pool, []).append(node)
+    return {pool: ceil(_accelerators_of(nodes, catalog)) for pool, nodes in own.items()}
 
 
 def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now: datetime) -> Iterator[Limit]:
@@ -179,6 +181,8 @@ def _accelerators(count: Fraction) -> Decimal:
     return Decimal(count.numerator) / Decimal(count.denominator)
 
 
-def _accelerators_of(node: ProvisionedNode, catalog: Catalog) -> Decimal:
-    known = catalog.types.get(node.offering.instance_type)
-    return _accelerators(known.accelerator_count) if known else Decimal(0)
+def _accelerators_of(nodes: Iterable[ProvisionedNode], catalog: Catalog) -> Decimal:
+    """Those of all nodes: most are of a few types."""
+    count = Counter(node.offering.instance_type for node in nodes)
+    known = ((catalog.types.get(name), number) for name, number in count.items())
+    return _accelerators(sum((found.accelerator_count * number for found, number in known if found), Fraction(0)))
