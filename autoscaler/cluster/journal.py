@@ -157,12 +157,12 @@ class Journal:
         isolation = Isolation(self._api)
         for decision in plan.nodes:
             node = self._nodes.get(decision.provisioned_node)
-            if node is None or not can_take(node, Why.UNWANTED):
+            if node is None:
                 continue
             drains = decision.action is NodeAction.DRAIN and evicts(decision.reasons)
             ordered = drains and not checked_first(decision.reasons) and node.pool in acting
             # Deleting the object is a user's order, in every mode of the pool.
-            if node.deleting or ordered:
+            if (node.deleting or ordered) and can_take(node, Why.UNWANTED):
                 go = partial(self.move, node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
                 troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
         return tuple(troubles)
