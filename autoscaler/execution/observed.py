@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 from autoscaler.execution.drain import occupants
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.model.node import Node
+from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -39,21 +39,26 @@ class Observed:
         self, decisions: Iterable[tuple[ProvisionedNode, NodeDecision]]
     ) -> Iterator[tuple[ProvisionedNode, NodeDecision]]:
         """The decisions without those to keep a node that has no mark of another decision, which are most of them."""
+        marked = frozenset(_marked(self.snapshot))
         for node, decision in decisions:
-            if decision.action is not NodeAction.KEEP or _is_marked(self.own.of(node), self.occupants):
+            if decision.action is not NodeAction.KEEP or (marked and self._is_in(marked, node)):
                 yield node, decision
 
+    def _is_in(self, names: Set[str], node: ProvisionedNode) -> bool:
+        """True if the Node of `node` is among those with these names."""
+        found = self.own.of(node)
+        return found is not None and found.name in names
 
-def _is_marked(node: Node | None, occupants: Mapping[str, Sequence[Pod]]) -> bool:
-    """True if the node, or a pod on it, has a taint or an annotation of a drain, a hold or a notice."""
-    if node is None:
-        return False
-    return (
-        HELD in node.annotations
-        or CAPACITY_ENDS_AT in node.annotations
-        or any(taint.key == DRAINING_TAINT for taint in node.taints)
-        or any(CAPACITY_ENDS_AT in pod.annotations for pod in occupants.get(node.name, ()))
-    )
+
+def _marked(snapshot: Snapshot) -> Iterator[str]:
+    """Names of nodes that have, or on which a pod has, a taint or an annotation of a drain, a hold or a notice."""
+    for node in snapshot.nodes:
+        annotated = HELD in node.annotations or CAPACITY_ENDS_AT in node.annotations
+        if annotated or any(taint.key == DRAINING_TAINT for taint in node.taints):
+            yield node.name
+    for pod in snapshot.pods:
+        if pod.node_name is not None and CAPACITY_ENDS_AT in pod.annotations and occupies(pod):
+            yield pod.node_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,10 @@ def find_orphans(
 ) -> Orphans:
     """Decides about machines without an object. `machines` are those of this cluster, by provider id; `others` is true
     for machines that another controller has launched."""
-    boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
+    if not any(id_ not in known and machine.state in ALIVE for id_, machine in machines.items()):
+        return Orphans()  # as nearly always
+    boots = {pool.name: pool.boot_timeout for pool in pools}
     known.update(
         member.provider_id for batch in journal.batches for member in batch.members if _is_kept(member, batch, journal)
     )

@@ -25,7 +25,9 @@ from providers.places import same_place
 
 
 def needed_nodes(pending: Pending) -> frozenset[str]:
-    """Names of the ProvisionedNodes that the plan has pods for."""
+    """Names of the ProvisionedNodes that the plan has pods for; none if no launch is pending that could wait."""
+    if not pending.launches:
+        return frozenset()
     bound = ((node.name, decision.reasons) for node, decision in pending.decisions)
     return frozenset(name for name, reasons in bound if any(reason.code is Code.ALREADY_BOUND for reason in reasons))
 

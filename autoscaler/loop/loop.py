@@ -236,7 +236,7 @@ class Loop:
         """Cluster Autoscaler's orders since the last reconcile: written by serve.externalGrpc, in another thread, and
         not requested yet. After a restart one may be counted twice, but none is missed."""
         pools = {pool.name for pool in snapshot.pools if pool.ordered}
-        batches = [batch for batch in self._journal.batches if batch.pool in pools]
+        batches = [batch for batch in self._journal.batches if batch.pool in pools] if pools else []
         self._charged &= {batch.name for batch in batches}
         return tuple(batch for batch in batches if not batch.asked and batch.name not in self._charged)
 
@@ -252,6 +252,8 @@ class Loop:
     ) -> Trouble | None:
         """Removes launches that the API server refused from the account: otherwise every attempt uses up the launches
         of an hour."""
+        if not launches:
+            return None
         acting = {pool.name for pool in decisions.snapshot.pools if pool.acts}
         # Names follow from pods: a batch that was asked for earlier may have had a node of the same name.
         written = {name for batch in self._journal.batches if not batch.asked for name in batch.nodes}
@@ -270,6 +272,8 @@ class Loop:
         Cluster Autoscaler must see first."""
         pending, pools = self._journal.pending(), decisions.snapshot.pools
         launches = tuple(batch for batch in pending.launches if batch.name not in withheld)
+        if not pending.leaving:
+            return replace(pending, launches=launches)
         batches = {batch.name for batch in self._journal.batches if not batch.deleting}  # the others were withdrawn
         waiting = {n.name for n in pending.leaving if n.batch in batches and awaits_order(n, pools, decisions.now)}
         leaving = tuple(node for node in pending.leaving if node.name not in waiting)

@@ -66,13 +66,18 @@ def next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datet
 
 
 def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[datetime]:
+    """Times of changes; some are over."""
     after = {pool.name: pool.disruption.after for pool in snapshot.pools}
     for pod in snapshot.pods:
         if pod.no_node_before is not None and pod.node_name is None:
             yield pod.no_node_before
     patient = any(pod.max_wait for pod in snapshot.pods)
     awaited = awaited_bindings(snapshot, now)
-    bound = {pod.key for pod in snapshot.pods if pod.node_name is not None and awaited.get(pod.key) == pod.node_name}
+    bound = {
+        pod.key
+        for pod in (snapshot.pods if awaited else ())
+        if pod.node_name is not None and awaited.get(pod.key) == pod.node_name
+    }
     for block in snapshot.blocks:
         moment = next_moment(block, now)
         if moment is not None:
@@ -90,15 +95,18 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         timeout = times_out_at(node)
         if timeout is not None:
             yield timeout
-        if node.phase_since is not None and not bound.issuperset(node.pods) and has_come(node):
+        recent = node.phase_since is not None and node.phase_since > now - WATCH_SKEW
+        if node.phase_since is not None and recent and not bound.issuperset(node.pods) and has_come(node):
             yield node.phase_since + WATCH_SKEW  # then nodes are bought for what its pods still lack
         if node.replaces and node.phase_since is not None:
             yield node.phase_since + REPLACING  # no pod arrived, so it is removed
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
+        if node.phase is Phase.READY:
+            continue
         # A request that a provider holds may wait for weeks; the trouble's own schedule (Retries) repeats it.
         held = node.name in snapshot.waiting
         if (awaits_machine(node) and not held) or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
-        elif node.phase is not Phase.READY:
+        else:
             yield now + settings.resync
