@@ -99,9 +99,10 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
             yield ObjectEvents(Subject("ProvisionedNode", node.name), failed)
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
+        if decision.action is NodeAction.KEEP and not any(reason.code in _TOLD for reason in decision.reasons):
+            continue
         decided = nodes.get(decision.provisioned_node)
-        kept = decision.action is NodeAction.KEEP
-        if decided is None or (kept and _TOLD.isdisjoint(reason.code for reason in decision.reasons)):
+        if decided is None:
             continue
         create = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
         yield ObjectEvents(Subject("ProvisionedNode", decided.name), create)

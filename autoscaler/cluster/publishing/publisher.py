@@ -259,10 +259,11 @@ def _becomes_event(kind: str, severity: Severity) -> bool:
 
 def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
     """The pods without the name of their future node, and that name."""
+    waiting = [pod for pod in snapshot.pods if pod.node_name is None and not pod.nominated_node]
+    if not waiting:
+        return
     planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
-    for pod in snapshot.pods:
-        if pod.node_name is not None or pod.nominated_node:
-            continue
+    for pod in waiting:
         node = planned.get(pod.key)
         if node is None:
             continue
