@@ -25,6 +25,7 @@ _LARGEST_KEPT: Final = 65_536  # bytes of an object that is kept with its model
 M = TypeVar("M", bound=ApiModel)
 
 _TO_FILL_IN: Final = re.compile(r"<[^<>]+>")  # as a whole value, such as <ZONE>: no object of ours has one
+_MAYBE_TO_FILL_IN: Final = re.compile(_TO_FILL_IN.pattern.encode())  # in the bytes of an object
 
 
 def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | None:
@@ -83,7 +84,7 @@ def _without_problems(model: type[ApiModel], content: bytes) -> ApiModel | None:
         found = model.model_validate(cleaned)
     except ValidationError:
         return None
-    return None if any(_unfilled(cleaned, ())) else found
+    return None if _MAYBE_TO_FILL_IN.search(content) and any(_unfilled(cleaned, ())) else found
 
 
 def _report(model: type[BaseModel], detail: ErrorDetails, problems: Problems, path: Path) -> None:
@@ -142,6 +143,8 @@ _MESSAGES = {
 
 def _without_nulls(value: Any) -> Any:
     """A copy without null fields, which the API server treats as absent."""
+    if isinstance(value, str):  # as most values
+        return value
     if isinstance(value, Mapping):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
