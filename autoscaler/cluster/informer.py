@@ -27,7 +27,7 @@ from autoscaler.cluster.api import (
     key_of,
     pages,
 )
-from autoscaler.cluster.parsed import Parsed
+from autoscaler.cluster.parsed import Conversions
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problems
 from instance_catalog.diagnostic import Diagnostic
@@ -57,7 +57,7 @@ class Informer(Generic[T_co]):
         optional: bool = False,
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
-        parsed: Parsed | None = None,
+        parsed: Conversions | None = None,
     ) -> None:
         self._api = api
         self._parsed = parsed

@@ -32,6 +32,7 @@ from autoscaler.cluster.api import (
 from autoscaler.cluster.intents import batches_of, halves, is_complete, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
 from autoscaler.cluster.own_writes import OwnWrites
+from autoscaler.cluster.parsed import Written
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
@@ -73,11 +74,12 @@ class Journal:
     Nodes of one step are written `at_once` at a time; the next step begins when all of them are written.
     """
 
-    def __init__(self, api: KubernetesApi, *, at_once: int = 1) -> None:
+    def __init__(self, api: KubernetesApi, *, at_once: int = 1, written: Written | None = None) -> None:
+        """`written`: for the store that reads the same objects."""
         self._api = api
         self._at_once = at_once
-        self._batches: OwnWrites[LaunchBatch] = OwnWrites()
-        self._nodes: OwnWrites[ProvisionedNode] = OwnWrites()
+        self._batches: OwnWrites[LaunchBatch] = OwnWrites(parse_launch_batch, written)
+        self._nodes: OwnWrites[ProvisionedNode] = OwnWrites(parse_provisioned_node, written)
         self._decisions: tuple[NodeDecision, ...] = ()
         self._incomplete: set[str] = set()  # batches that are not completely written
         self._odd: set[str] = set()  # planned nodes that could not be written, or in a batch with one that could not
@@ -233,15 +235,13 @@ class Journal:
 
     def save_batch(self, batch: LaunchBatch) -> LaunchBatch:
         """Save a batch's progress; ConflictError when another client wrote it since it was read."""
-        written = self._api.update(LAUNCH_BATCHES, write_launch_batch(batch), subresource="status")
-        return self._batches.put(parse_launch_batch(written))
+        return self._batches.read(self._api.update(LAUNCH_BATCHES, write_launch_batch(batch), subresource="status"))
 
     def save_node(self, node: ProvisionedNode) -> ProvisionedNode:
         """Save a node's progress; ConflictError when another client wrote it since it was read."""
         if node == self._nodes.get(node.name):
             return node
-        written = self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status")
-        return self._nodes.put(parse_provisioned_node(written))
+        return self._nodes.read(self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status"))
 
     def move(
         self, node: ProvisionedNode, why: Why, now: datetime, reasons: tuple[Reason, ...] | None = None
@@ -262,7 +262,7 @@ class Journal:
             return batch
         try:
             found = set_finalizer(self._api, LAUNCH_BATCHES, batch.name, BATCH_FINALIZER, held=unfinished)
-            written = self._batches.put(parse_launch_batch(found))
+            written = self._batches.read(found)
         except NotFoundError:
             self._batches.drop(batch.name)
             return batch
@@ -296,7 +296,7 @@ class Journal:
 
     def _reread(self, name: str) -> None:
         try:
-            self._nodes.put(parse_provisioned_node(self._api.get(PROVISIONED_NODES, name)))
+            self._nodes.read(self._api.get(PROVISIONED_NODES, name))
         except NotFoundError:
             self._nodes.drop(name)
 
@@ -309,7 +309,7 @@ class Journal:
         """Removes a node whose machine is gone, and its batch with the last node."""
         with suppress(NotFoundError):  # a user deleted it, and the finalizer was the last one
             released = set_finalizer(self._api, PROVISIONED_NODES, node.name, FINALIZER, held=False)
-            self._nodes.put(parse_provisioned_node(released))
+            self._nodes.read(released)
             self._api.delete(PROVISIONED_NODES, node.name)
         self._nodes.drop(node.name)
         batch = self._batches.get(node.batch)
@@ -362,7 +362,7 @@ class Journal:
         try:
             manifest = write_launch_batch(batch)
             manifest["metadata"]["finalizers"] = [BATCH_FINALIZER]
-            return self._batches.put(parse_launch_batch(self._api.create(LAUNCH_BATCHES, manifest)))
+            return self._batches.read(self._api.create(LAUNCH_BATCHES, manifest))
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             found = parse_launch_batch(self._api.get(LAUNCH_BATCHES, batch.name))
@@ -397,4 +397,4 @@ class Journal:
             written = self._api.create(PROVISIONED_NODES, manifest)
         except AlreadyExistsError:
             written = self._api.get(PROVISIONED_NODES, node.name)
-        return self._nodes.put(parse_provisioned_node(written))
+        return self._nodes.read(written)

@@ -7,7 +7,11 @@ compared as numbers here, as Kubernetes allows.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.parsed import Written
 
 
 class Versioned(Protocol):
@@ -29,7 +33,10 @@ class OwnWrites(Generic[V]):
     `values` is the same tuple until an object is put, dropped or merged: nothing else changes what is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parse: Callable[[Object], V], written: Written | None = None) -> None:
+        """`written`: for the informer of this kind, which need not convert the answers to writes again."""
+        self._parse = parse
+        self._written = written
         self._lock = threading.Lock()  # held by all that change or sort what is known
         self._known: dict[str, V] = {}
         self._removed: dict[str, int] = {}  # the last version of objects that Foreslice removed
@@ -51,6 +58,13 @@ class OwnWrites(Generic[V]):
             self._known[item.name] = item
             self._values = self._merged = None
         return item
+
+    def read(self, answer: Object) -> V:
+        """Accepts an object as the API server answered. Raises the error of one that cannot be read."""
+        item = self._parse(answer)
+        if self._written is not None:
+            self._written.put(answer, item)
+        return self.put(item)
 
     def drop(self, name: str) -> None:
         """Remember that an object was removed."""

@@ -1,12 +1,15 @@
-"""Values of objects that two stores of one process read from the same API server in memory.
+"""Values of objects that a watch delivers and that need not be converted, because this process has done so already.
 
-Its watches deliver the stored objects themselves, which never change: the first store converts an object, the second
-one takes its value. Objects that a client decodes for each watch are not shared.
+Parsed is for two stores of one process that read the same API server in memory. Its watches deliver the stored objects
+themselves, which never change: the first store converts an object, the second one takes its value. Objects that a
+client decodes for each watch are not shared.
+
+Written is for objects that this process wrote: it has converted the answer to each write.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from autoscaler.cluster.api import Object
 from instance_catalog.diagnostic import Diagnostic
@@ -19,6 +22,21 @@ Name: TypeAlias = tuple[str, str]
 
 # A store that is not refreshed for long converts for itself again.
 _MOST: Final = 4096
+# A reconcile writes some objects a few times each, and the next one reads its watches.
+_MOST_WRITTEN: Final = 1024
+
+
+class Conversions(Protocol):
+    """Values of objects, as an informer asks for them."""
+
+    def take(self, name: Name, item: Object) -> Found | None:
+        """The value of this object, if it is known."""
+
+    def keep(self, name: Name, item: Object, found: Found) -> None:
+        """Called with the value of an object for which `take` had none."""
+
+    def forget(self, name: Name) -> None:
+        """Called for an object that was deleted."""
 
 
 class Parsed:
@@ -47,3 +65,36 @@ class Parsed:
     def forget(self, name: Name) -> None:
         """Of an object that was deleted."""
         self._known.pop(name, None)
+
+
+class Written:
+    """By uid and resourceVersion of the object. May be used from several threads.
+
+    A value cannot be out of date: every change of an object gives it another resourceVersion, and the object of the
+    watch must also equal the answer in all its content.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Object, Any]] = {}
+
+    def put(self, answer: Object, value: object) -> None:
+        """The value of the answer to a write, which nobody changes afterwards."""
+        if len(self._known) >= _MOST_WRITTEN:
+            self._known.clear()
+        self._known[_version(answer)] = answer, value
+
+    def take(self, name: Name, item: Object) -> Found | None:
+        """The value of the answer that is equal to `item`. Each is asked for once."""
+        answer, value = self._known.pop(_version(item), (None, None))
+        return (value, ()) if answer == item else None
+
+    def keep(self, name: Name, item: Object, found: Found) -> None:
+        """What others wrote is seen once, and not kept."""
+
+    def forget(self, name: Name) -> None:
+        """An object of the same name has another uid."""
+
+
+def _version(item: Object) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return metadata.get("uid", ""), metadata.get("resourceVersion", "")

@@ -18,7 +18,7 @@ from autoscaler.cluster import resources
 from autoscaler.cluster.api import KubernetesApi, Object, key_of
 from autoscaler.cluster.informer import Informer
 from autoscaler.cluster.interning import PodInterner
-from autoscaler.cluster.parsed import Parsed
+from autoscaler.cluster.parsed import Parsed, Written
 from autoscaler.kube.custom.capacity_pool import parse_pool_status
 from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
@@ -94,13 +94,15 @@ class Store:
         stale: timedelta = timedelta.max,
         own: bool = True,
         parsed: Parsed | None = None,
+        written: Written | None = None,
     ) -> None:
         """`stale`: the greatest age of any part by `clock`. Without a clock nothing ages, for callers that read
         once. Without `own`, Foreslice's objects are not read, for those who do not know them. `parsed`: the values of
-        other objects, which it shares with a second store."""
+        other objects, which it shares with a second store. `written`: the values of what this process wrote."""
         self.profile = profile
         informer = partial(Informer, api, clock=clock, stale=stale)
-        shared, ours = partial(informer, parsed=parsed), resources.CAPACITY_POOLS.group
+        shared, own_kinds = partial(informer, parsed=parsed), partial(informer, parsed=written)
+        ours = resources.CAPACITY_POOLS.group
         self._interned = PodInterner()
         self._whole: dict[str, tuple[Node, Node]] = {}  # by name: as read, and with its volume limits
         self._nodes: tuple[Any, Any, tuple[Node, ...]] = (None, None, ())  # all as read, the limits, all with them
@@ -108,14 +110,14 @@ class Store:
         self._pods: Informer[Pod] = shared(resources.PODS, self._parse_pod)
         self._pools: Informer[_PoolSeen] = informer(resources.CAPACITY_POOLS, _parse_pool)
         self._overlays: Informer[Layer] = informer(resources.INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
-        self._batches: Informer[LaunchBatch] = informer(
+        self._batches: Informer[LaunchBatch] = own_kinds(
             resources.LAUNCH_BATCHES, partial(or_problem, parse_launch_batch)
         )
         self._spendings: Informer[Spending] = informer(resources.SPENDINGS, _parse_account)
         self._plain: tuple[tuple[SnapshotKind, Informer[Any]], ...] = tuple(
             (kind, make(_RESOURCES[kind.group, kind.name], _parse_of(kind), optional=kind.optional))
             for kind in KINDS
-            for make in [informer if kind.group == ours else shared]
+            for make in [own_kinds if kind.group == ours else shared]
             if kind not in (PODS, PRIORITIES, POOLS, POD_TEMPLATES)
         )
         self._pod_templates: Informer[PodTemplate] = shared(

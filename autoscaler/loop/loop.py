@@ -18,7 +18,7 @@ import structlog
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import REFUSALS, Journal, Pending
-from autoscaler.cluster.parsed import Parsed
+from autoscaler.cluster.parsed import Parsed, Written
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.tick_report import TickPublisher, TickReport
 from autoscaler.cluster.resources import LAUNCH_BATCHES
@@ -124,8 +124,9 @@ class Loop:
         self._stage = stage
         self._clock = clock
         self._settings = settings
-        self._store = Store(api, profile, clock=clock, stale=settings.loop.stale, parsed=parsed)
-        self._journal = Journal(api, at_once=at_once)
+        written = Written()
+        self._store = Store(api, profile, clock=clock, stale=settings.loop.stale, parsed=parsed, written=written)
+        self._journal = Journal(api, at_once=at_once, written=written)
         backoffs = Backoffs(api)
         self._account = Account(api)
         catalogs = CatalogInForce(catalog, providers, layers=layers, quotes=quotes, remake=remake)

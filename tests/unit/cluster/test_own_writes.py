@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from autoscaler.cluster.api import Object
 from autoscaler.cluster.own_writes import OwnWrites
 
 
@@ -12,11 +13,15 @@ class Item(NamedTuple):
     resource_version: str
 
 
+def _parse(raw: Object) -> Item:
+    return Item(raw["metadata"]["name"], raw["metadata"]["resourceVersion"])
+
+
 A, B = Item("a", "1"), Item("b", "2")
 
 
 def known(*seen: Item, seen_up_to: int = 2) -> OwnWrites[Item]:
-    writes = OwnWrites[Item]()
+    writes = OwnWrites(_parse)
     writes.merge(seen, seen_up_to)
     return writes
 
