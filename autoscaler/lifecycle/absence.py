@@ -13,7 +13,7 @@ this module does not apply.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from autoscaler.lifecycle.ownership import OwnNodes
@@ -35,7 +35,7 @@ class Absence:
 
 
 def absence(
-    provisioned: Iterable[ProvisionedNode],
+    provisioned: Collection[ProvisionedNode],
     nodes: OwnNodes,
     *,
     listed: Collection[str],
@@ -44,6 +44,8 @@ def absence(
 ) -> Absence:
     """Decide on the missing machines. `listed` are provider ids, only from the providers in `windows`; `windows` has
     their consistency windows, the times for which a new machine may be missing."""
+    if all(n.provider_id in listed or n.provider not in windows or not has_machine(n) for n in provisioned):
+        return Absence()  # as nearly always
     machines: dict[str, int] = {}
     expected: set[str] = set()
     missing: dict[str, list[str]] = {}
