@@ -127,14 +127,12 @@ class Loop:
         written = Written()
         self._store = Store(api, profile, clock=clock, stale=settings.loop.stale, parsed=parsed, written=written)
         self._journal = Journal(api, at_once=at_once, written=written)
-        backoffs = Backoffs(api)
-        self._account = Account(api)
+        self._backoffs, self._account = Backoffs(api), Account(api)
         catalogs = CatalogInForce(catalog, providers, layers=layers, quotes=quotes, remake=remake)
         self._observer = Observer(
-            api, self._store, self._journal, backoffs, self._account, catalogs, clock, settings.loop
+            api, self._store, self._journal, self._backoffs, self._account, catalogs, clock, settings.loop
         )
-        self._backoffs = backoffs
-        self._executor = Executor(api, self._journal, backoffs, providers, clock)
+        self._executor = Executor(api, self._journal, self._backoffs, providers, clock)
         self._publisher = TickPublisher(api, at_once=at_once, events=events)
         self._announce = announce
         self._retries = Retries(settings.loop)

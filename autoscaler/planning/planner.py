@@ -18,7 +18,6 @@ from typing import Final
 
 from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.lifecycle.provisioned_node import places_made
-from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
@@ -47,7 +46,7 @@ from autoscaler.planning.placement.launches import Launches, Purchase, launch
 from autoscaler.planning.placement.nothing_has import PassedOver, no_type_has
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
 from autoscaler.planning.placement.purchases import Buying, buy_for_all, combined, each_alone, packed_again
-from autoscaler.planning.placement.topology import PlacedGang, place_gang
+from autoscaler.planning.placement.topology import PlacedGang, gangs_of_a_domain, place_gang
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.split_bundles import with_domain_reasons, with_split_bundles
 from autoscaler.planning.unplaced import Outcome, unplaced
@@ -90,16 +89,9 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
     classes = tuple(sorted(chain.from_iterable(sorts), key=lambda found: found.sample.pods[0].turn))
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     packing = build_packing_input(
-        classes,
-        present.world,
-        snapshot,
-        catalog,
-        scopes=scopes,
-        policy=policy,
-        now=now,
-        ledger=ledger,
-        solutions=None if policy.explains else memory.solutions,
+        classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )
+    packing = packing if policy.explains else replace(packing, solutions=memory.solutions)
     decided = _decide(packing, present, policy, catalog)
     kept = holds(packing, decided.launches.nodes, decided.assigned, catalog.digest)
     launches = _with_boot_times((*decided.launches.nodes, *kept), snapshot)
@@ -232,7 +224,7 @@ def _attempt(
 ) -> _Decided:
     dropped = dict(dropped)
     offered, settled = packing.everything(), list[PlacedGang]()
-    for gang in _bound_to_a_domain(packing, dropped):
+    for gang in gangs_of_a_domain(packing, dropped):
         found = place_gang(gang, packing, present, offered, policy, settled)
         if found is None:
             dropped[gang.key] = 0
@@ -287,11 +279,6 @@ def _replayed(
 
 def _by_key(failed: Iterable[tuple[Bundle, Verdict]]) -> dict[str, tuple[Bundle, Verdict]]:
     return {bundle.key: (bundle, verdict) for bundle, verdict in failed}
-
-
-def _bound_to_a_domain(packing: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:
-    gangs = [packing.snapshot.gangs[key] for key in packing.gangs if key not in dropped]
-    return [gang for gang in gangs if gang.topology_key]
 
 
 def _is_free(bundle_class: BundleClass, snapshot: Snapshot, dropped: Mapping[str, int]) -> bool:

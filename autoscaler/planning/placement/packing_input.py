@@ -287,7 +287,6 @@ def build_packing_input(
     policy: Policy,
     now: datetime,
     ledger: Ledger,
-    solutions: KeptSolutions | None = None,
 ) -> PackingInput:
     """Everything that could be bought for the classes in this cluster; the ledger pays for evaluations."""
     pods = [pod for c in classes for pod in c.sample.pods]
@@ -310,7 +309,6 @@ def build_packing_input(
         # Without pods that depend on other pods, a new node is decided alone.
         trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, apart=True),
         pods_relate=pods_relate,
-        solutions=solutions,
         unserved=unserved(classes, scopes),
     )
 

@@ -55,6 +55,12 @@ class PlacedGang:
     pods: tuple[Pod, ...]
 
 
+def gangs_of_a_domain(packing: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:
+    """The gangs that must be in one domain, without those that stay out."""
+    gangs = [packing.snapshot.gangs[key] for key in packing.gangs if key not in dropped]
+    return [gang for gang in gangs if gang.topology_key]
+
+
 def place_gang(
     gang: Gang,
     packing: PackingInput,
