@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from autoscaler.lifecycle.provisioned_node import (
 )
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.plan import NodeAction, Plan
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import awaited_bindings
 from autoscaler.planning.disruption.baseline import windows_of
@@ -92,21 +92,28 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
     for pool in snapshot.pools:
         yield from (window.next_change(now) for window in windows_of(pool))
     for node in snapshot.provisioned:
-        timeout = times_out_at(node)
-        if timeout is not None:
-            yield timeout
-        recent = node.phase_since is not None and node.phase_since > now - WATCH_SKEW
-        if node.phase_since is not None and recent and not bound.issuperset(node.pods) and has_come(node):
-            yield node.phase_since + WATCH_SKEW  # then nodes are bought for what its pods still lack
-        if node.replaces and node.phase_since is not None:
-            yield node.phase_since + REPLACING  # no pod arrived, so it is removed
+        yield from _due_of(node, bound, settings, now, held=node.name in snapshot.waiting)
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase is Phase.READY:
-            continue
-        # A request that a provider holds may wait for weeks; the trouble's own schedule (Retries) repeats it.
-        held = node.name in snapshot.waiting
-        if (awaits_machine(node) and not held) or (has_failed(node) and not has_machine(node)):
-            yield now + settings.retry
-        else:
-            yield now + settings.resync
+
+
+def _due_of(
+    node: ProvisionedNode, bound: Collection[str], settings: LoopSettings, now: datetime, *, held: bool
+) -> Iterator[datetime]:
+    """Those of a node. `held`: its provider holds the request, perhaps for weeks. `bound`: pods that are bound to the
+    nodes that were launched for them."""
+    timeout = times_out_at(node)
+    if timeout is not None:
+        yield timeout
+    since = node.phase_since
+    if since is not None and since > now - WATCH_SKEW and has_come(node) and not all(p in bound for p in node.pods):
+        yield since + WATCH_SKEW  # then nodes are bought for what its pods still lack
+    if node.replaces and since is not None:
+        yield since + REPLACING  # no pod arrived, so it is removed
+    if node.phase is Phase.READY:
+        return
+    # The trouble's own schedule (Retries) repeats a request that is held.
+    if (awaits_machine(node) and not held) or (has_failed(node) and not has_machine(node)):
+        yield now + settings.retry
+    else:
+        yield now + settings.resync
