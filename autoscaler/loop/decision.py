@@ -94,18 +94,19 @@ def decide(
     moves: MovesTried = NOTHING_TRIED,
     memory: PlanMemory | None = None,
     closes: bool = False,
+    explains: bool = True,
 ) -> Decisions:
     """`serving`: the kinds of node templates, each with the reason if its provider refuses to answer. `failing`: the
     objects on which planning failed last time; unchanged ones are left out at once. `searched`, `seen` and `moves`: of
     the previous decisions. `memory`: values that plans keep from one to the next; it changes no decision. `closes`:
-    pools with `consolidate: Close` close nodes."""
-    snapshot, policy = with_virtual_pods(snapshot), settings.policy
+    pools with `consolidate: Close` close nodes. `explains`: somebody reads the reasons in the plan."""
+    snapshot, policy = with_virtual_pods(snapshot), settings.policy if explains else settings.policy.only_answers()
     make = partial(plan_for, catalog=catalog, policy=policy, now=now, memory=memory)
     decide_all = partial(
         _decided, make=make, catalog=catalog, settings=settings, policy=policy, now=now, serving=serving, closes=closes
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
-    attempt = partial(make, policy=replace(settings.policy.only_answers(), alternates=0))
+    attempt = partial(make, policy=policy.only_answers())
     whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, attempt, catalog, moves)
     return _answered(replace(whole, searched=searched_after(searched, failing, found, now)), make, seen)
 

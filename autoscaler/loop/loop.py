@@ -114,12 +114,13 @@ class Loop:
         events: EventQueue | None = None,
         announce: Callable[[Recorded], None] = lambda recorded: None,
         closes: bool = False,
+        explains: bool = True,
         parsed: Parsed | None = None,
     ) -> None:
         """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: the number of independent requests that may
         run in parallel. `events`: a queue that another thread writes; without it each reconcile writes its own.
         `announce` is called before each action. `closes`: pools with `consolidate: Close` close nodes, which so far
-        only simulations do. `parsed`: see Store."""
+        only simulations do. `explains`: see decide. `parsed`: see Store."""
         self._api = api
         self._stage = stage
         self._clock = clock
@@ -139,7 +140,7 @@ class Loop:
         self._failing: Mapping[str, FailingObject] = {}  # the objects on which planning fails
         self._searched: Searched = {}  # when pods among them were found
         self._memory = PlanMemory()
-        self._closes = closes
+        self._closes, self._explains = closes, explains
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""
@@ -197,6 +198,7 @@ class Loop:
             moves=self._moves,
             memory=self._memory,
             closes=self._closes,
+            explains=self._explains,
         )
         logged = {id(entry.error) for entry in self._failing.values()}
         for entry in (one for one in decisions.failing.values() if not one.waits and id(one.error) not in logged):

@@ -72,5 +72,5 @@ class Policy:
     """Nearest failed conditions listed per pod that is left out. People read the first few."""
 
     def only_answers(self) -> Policy:
-        """The same for plans whose explanations nobody reads: they only try a change."""
-        return replace(self, considered=0, shown_fits=0, explains=False)
+        """The same for plans that only try something: nobody reads their explanations, or launches an alternative."""
+        return replace(self, alternates=0, considered=0, shown_fits=0, explains=False)

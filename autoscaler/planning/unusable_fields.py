@@ -41,7 +41,8 @@ _USUAL_KEYS: Final = (
 )
 
 _REQUIREMENTS: Final = LastAnswers[tuple[Reason, ...]]()
-_DRIVERS: Final = LastAnswers[tuple[Reason, ...]]()
+_POOLS: Final = LastAnswers[tuple[Reason, ...]]()
+_UNPRICED: Final = LastAnswers[tuple[Reason, ...]]()
 
 
 def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
@@ -54,14 +55,13 @@ def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool 
             *_REQUIREMENTS.of(
                 (pool, snapshot.profile, running, Same(catalog)), partial(_requirements, pool, snapshot, catalog)
             ),
-            *_DRIVERS.of((pool, Same(catalog)), partial(_drivers, pool, catalog)),
-            *_schedules(pool),
-            *_only_simulated(pool),
+            *_POOLS.of((pool, Same(catalog)), partial(_of_pool, pool, catalog)),
         )
     ]
     if not buy_unpriced:
         prepaid = any(block.pool in ("", pool.name) for pool in snapshot.pools for block in snapshot.blocks)
-        found += [reason for pool in snapshot.pools if not prepaid for reason in _unpriced(pool, catalog)]
+        for pool in snapshot.pools if not prepaid else ():
+            found += _UNPRICED.of((pool, Same(catalog)), partial(_unpriced, pool, catalog))
     for block in snapshot.blocks:
         if block.instance_type not in catalog.types:
             problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
@@ -143,11 +143,11 @@ def _only_simulated(pool: CapacityPool) -> Iterator[Reason]:
         yield Reason.of(Code.UNSUPPORTED, Subject("pool", pool.name), feature=feature)
 
 
-def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
+def _unpriced(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
     """A pool in places in which none of its types has a known price: it never buys anything."""
     places = places_of(pool, ())
     if not any(place.region for place in places):
-        return
+        return ()
     clouds: dict[str, None] = {}
     for instance_type in catalog:
         for place in places:
@@ -157,10 +157,15 @@ def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
                     if kind.value not in pool.capacity_types or kind.needs_reservation:
                         continue
                     if instance_type.price_in(place.zone, kind, region=place.region) is not None:
-                        return
+                        return ()
     regions = ", ".join(dict.fromkeys(place.region for place in places if place.region))
-    if clouds:
-        yield Reason.of(Code.NO_PRICE, Subject("pool", pool.name), region=regions, cloud=" ".join(clouds))
+    if not clouds:
+        return ()
+    return (Reason.of(Code.NO_PRICE, Subject("pool", pool.name), region=regions, cloud=" ".join(clouds)),)
+
+
+def _of_pool(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
+    return (*_drivers(pool, catalog), *_schedules(pool), *_only_simulated(pool))
 
 
 def _drivers(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:

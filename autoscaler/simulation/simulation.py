@@ -46,7 +46,7 @@ class Simulation:
     """A cluster, a cloud and the autoscaler. `api` may be wrapped by tests that interrupt the loop's writes.
 
     `choose` breaks the scheduler's ties between equally good nodes. `tidy`: pods that have succeeded are deleted at
-    once, as those of a Job with ttlSecondsAfterFinished: 0.
+    once, as those of a Job with ttlSecondsAfterFinished: 0. `explains`: somebody reads the reasons in plans.
     """
 
     def __init__(
@@ -59,13 +59,14 @@ class Simulation:
         settings: Settings = DEFAULTS,
         choose: Choice = first,
         tidy: bool = False,
+        explains: bool = True,
     ) -> None:
         self.clock = VirtualClock(start)
         self.api = ApiServer(self.clock)
         self.cloud = SimulatedCloud(self.clock, behaviour)
         self._catalog = catalog
         self._profile = profile
-        self._settings = settings
+        self._settings, self._explains = settings, explains
         self._arrivals: list[tuple[datetime, Resource, Object]] = []
         self._wake_at: datetime | None = None
         self._at_rest = -1  # the newest change at which controllers and scheduler had nothing left to do
@@ -100,6 +101,7 @@ class Simulation:
             events=events,
             announce=announce,
             closes=True,
+            explains=self._explains,
             parsed=self._parsed,
         )
         return self.loop

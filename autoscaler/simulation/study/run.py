@@ -69,7 +69,12 @@ class Run:
         self._study = study
         self._variant = variant
         self.simulation = Simulation(
-            catalog=catalog, start=START, settings=_SETTINGS, behaviour=Behaviour(boot=study.boot), tidy=True
+            catalog=catalog,
+            start=START,
+            settings=_SETTINGS,
+            behaviour=Behaviour(boot=study.boot),
+            tidy=True,
+            explains=False,
         )
         self.simulation.new_loop(events=_NoEvents(self.simulation.api))
         shapes = usual_shapes(study.tasks)
