@@ -78,8 +78,8 @@ class Journal:
         """`written`: for the store that reads the same objects."""
         self._api = api
         self._at_once = at_once
-        self._batches: OwnWrites[LaunchBatch] = OwnWrites(parse_launch_batch, written)
-        self._nodes: OwnWrites[ProvisionedNode] = OwnWrites(parse_provisioned_node, written)
+        self._batches: OwnWrites[LaunchBatch] = OwnWrites(LAUNCH_BATCHES, parse_launch_batch, written)
+        self._nodes: OwnWrites[ProvisionedNode] = OwnWrites(PROVISIONED_NODES, parse_provisioned_node, written)
         self._decisions: tuple[NodeDecision, ...] = ()
         self._incomplete: set[str] = set()  # batches that are not completely written
         self._odd: set[str] = set()  # planned nodes that could not be written, or in a batch with one that could not

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from autoscaler.cluster.api import Object
+from autoscaler.cluster.api import Object, key_of
 from autoscaler.cluster.parsed import Written
+from autoscaler.cluster.resources import Resource
 
 
 class Versioned(Protocol):
@@ -33,8 +34,9 @@ class OwnWrites(Generic[V]):
     `values` is the same tuple until an object is put, dropped or merged: nothing else changes what is known.
     """
 
-    def __init__(self, parse: Callable[[Object], V], written: Written | None = None) -> None:
+    def __init__(self, resource: Resource, parse: Callable[[Object], V], written: Written | None = None) -> None:
         """`written`: for the informer of this kind, which need not convert the answers to writes again."""
+        self._resource = str(resource)
         self._parse = parse
         self._written = written
         self._lock = threading.Lock()  # held by all that change or sort what is known
@@ -63,7 +65,7 @@ class OwnWrites(Generic[V]):
         """Accepts an object as the API server answered. Raises the error of one that cannot be read."""
         item = self._parse(answer)
         if self._written is not None:
-            self._written.put(answer, item)
+            self._written.put((self._resource, key_of(answer)), answer, item)
         return self.put(item)
 
     def drop(self, name: str) -> None:

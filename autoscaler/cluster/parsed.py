@@ -68,33 +68,32 @@ class Parsed:
 
 
 class Written:
-    """By uid and resourceVersion of the object. May be used from several threads.
+    """The last answer to a write of each object, until a watch shows it. May be used from several threads.
 
-    A value cannot be out of date: every change of an object gives it another resourceVersion, and the object of the
-    watch must also equal the answer in all its content.
+    A value cannot be out of date: the object of the watch must equal the answer in all its content, of which the uid
+    and the resourceVersion are a part.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[Object, Any]] = {}
+        self._known: dict[Name, tuple[Object, Any]] = {}
 
-    def put(self, answer: Object, value: object) -> None:
+    def put(self, name: Name, answer: Object, value: object) -> None:
         """The value of the answer to a write, which nobody changes afterwards."""
         if len(self._known) >= _MOST_WRITTEN:
             self._known.clear()
-        self._known[_version(answer)] = answer, value
+        self._known[name] = answer, value
 
     def take(self, name: Name, item: Object) -> Found | None:
         """The value of the answer that is equal to `item`. Each is asked for once."""
-        answer, value = self._known.pop(_version(item), (None, None))
-        return (value, ()) if answer == item else None
+        known = self._known.get(name)
+        if known is None or known[0] != item:
+            return None  # an earlier state, or what another client wrote
+        self._known.pop(name, None)
+        return known[1], ()
 
     def keep(self, name: Name, item: Object, found: Found) -> None:
         """What others wrote is seen once, and not kept."""
 
     def forget(self, name: Name) -> None:
-        """An object of the same name has another uid."""
-
-
-def _version(item: Object) -> tuple[str, str]:
-    metadata = item["metadata"]
-    return metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        """Of an object that was deleted."""
+        self._known.pop(name, None)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.own_writes import OwnWrites
+from autoscaler.cluster.resources import PROVISIONED_NODES
 
 
 class Item(NamedTuple):
@@ -21,7 +22,7 @@ A, B = Item("a", "1"), Item("b", "2")
 
 
 def known(*seen: Item, seen_up_to: int = 2) -> OwnWrites[Item]:
-    writes = OwnWrites(_parse)
+    writes = OwnWrites(PROVISIONED_NODES, _parse)
     writes.merge(seen, seen_up_to)
     return writes
 

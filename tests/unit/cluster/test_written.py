@@ -20,6 +20,8 @@ from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.builders import ours
 
+NAME = ("provisionednodes", "n")
+
 
 def test_a_watch_shows_the_very_value_of_the_journal() -> None:
     api, written = ApiServer(VirtualClock()), Written()
@@ -44,8 +46,8 @@ def test_a_watch_shows_the_very_value_of_the_journal() -> None:
 def test_only_the_same_content_of_the_same_version_is_known(changed: Mapping[str, Any], expected: str) -> None:
     written = Written()
     answer: Object = {"metadata": {"uid": "1", "resourceVersion": "7"}, "status": {"phase": "Intended"}}
-    written.put(answer, "known")
-    found = written.take(("provisionednodes", "n"), {**answer, **changed})
+    written.put(NAME, answer, "known")
+    found = written.take(NAME, {**answer, **changed})
     assert (found or ("converted",))[0] == expected
 
 
@@ -63,10 +65,23 @@ def test_what_another_client_wrote_is_converted() -> None:
     assert read == ["n"]
 
 
-def test_answers_that_no_watch_shows_are_forgotten() -> None:
+def test_the_last_answer_stays_until_the_watch_shows_it_or_the_end_of_the_object() -> None:
     written = Written()
-    answers: list[Object] = [{"metadata": {"uid": str(n), "resourceVersion": "1"}} for n in range(1025)]
-    for answer in answers:
-        written.put(answer, "known")
-    assert written.take(("provisionednodes", "n"), answers[0]) is None
-    assert written.take(("provisionednodes", "n"), answers[-1]) is not None
+    first, last = ({"metadata": {"uid": "1", "resourceVersion": version}} for version in ("7", "8"))
+    written.put(NAME, first, "first")
+    written.put(NAME, last, "last")
+    assert written.take(NAME, first) is None
+    assert written.take(NAME, last) == ("last", ())
+    assert written.take(NAME, last) is None
+    written.put(NAME, last, "last")
+    written.forget(NAME)
+    assert written.take(NAME, last) is None
+
+
+def test_answers_that_no_watch_shows_are_forgotten() -> None:
+    written, answer = Written(), {"metadata": {"uid": "1", "resourceVersion": "1"}}
+    names = [("provisionednodes", str(number)) for number in range(1025)]
+    for name in names:
+        written.put(name, answer, "known")
+    assert written.take(names[0], answer) is None
+    assert written.take(names[-1], answer) is not None
