@@ -203,8 +203,9 @@ class _Candidates:
         bound = ((pod.uid or pod.key, pod.node_name) for pod in snapshot.pods if occupies(pod))
         present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
         candidates = {("candidate", node.name) for node in self.nodes}
-        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("shortages", snapshot.backoffs)}
-        self.outline: frozenset[object] = frozenset(bound) | present | candidates | sources | {catalog.digest}
+        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("catalog", catalog.digest)}
+        shortages = (backoff for backoff in snapshot.backoffs if backoff.until > now)
+        self.outline: frozenset[object] = frozenset(bound) | present.union(candidates, sources, shortages)
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""

@@ -20,6 +20,7 @@ from autoscaler.planning.disruption.consolidation import (
     MovesTried,
     consolidated,
 )
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, ours, pod, snapshot
 
@@ -86,9 +87,10 @@ def step(
     *,
     plan: Plan | None = None,
     later: timedelta = timedelta(0),
+    catalog: Catalog = CATALOG,
 ) -> Consolidated:
     make = tried if callable(tried) else lambda _: tried
-    return consolidated(plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=CATALOG)
+    return consolidated(plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=catalog)
 
 
 def drained(result: Consolidated) -> list[str]:

@@ -17,7 +17,7 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     Consolidated,
@@ -25,8 +25,9 @@ from autoscaler.planning.disruption.consolidation import (
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import NOW, claim, codes, pod
+from tests.builders import CATALOG, NOW, claim, codes, pod
 from tests.unit.planning.disruption.moving import (
     CHEAP,
     DEAR,
@@ -256,6 +257,31 @@ def test_a_node_is_tried_again_after_a_change_and_otherwise_every_six_hours(
     assert first.next_at == NOW + timedelta(hours=6)
     step(state(pods), tried, first.tried, later=timedelta(minutes=minutes))
     assert len(tries) == (2 if again else 1)
+
+
+SHORT = Backoff(NOW + timedelta(minutes=4), instance_type="l1", reason="Shortage")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "catalog"),
+    [
+        pytest.param((), (replace(SHORT, until=NOW + timedelta(hours=1)),), CATALOG, id="a shortage came"),
+        pytest.param((SHORT,), (SHORT,), CATALOG, id="a shortage is over"),
+        pytest.param((), (), replace(CATALOG, digest="other"), id="a price changed"),
+    ],
+)
+def test_shortages_and_prices_are_changes(
+    before: tuple[Backoff, ...], after: tuple[Backoff, ...], catalog: Catalog
+) -> None:
+    tries: list[Snapshot] = []
+
+    def tried(without: Snapshot) -> Plan:
+        tries.append(without)
+        return Plan()
+
+    first = step(state(backoffs=before), tried)
+    step(state(backoffs=after), tried, first.tried, later=timedelta(minutes=5), catalog=catalog)
+    assert len(tries) == 2
 
 
 def test_a_node_whose_pods_may_not_move_is_looked_at_every_five_minutes() -> None:
