@@ -56,8 +56,8 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# The same for a node that a plan would leave as it is, while pods, nodes, pools, blocks, the catalog and shortages are
-# as they were: only claims and the time of day can change the answer.
+# The same for a node that a plan would leave as it is, while pods, nodes, pools, blocks, the catalog, shortages and
+# quarantines are as they were: only claims, spending guards and the time of day can change the answer.
 UNCHANGED: Final = timedelta(hours=6)
 _BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 # A new node is not moved: the pods that it was bought for may not be bound yet.
@@ -77,7 +77,7 @@ class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
     tainted nodes, which are tried once more before they drain. `outline`: which pods, nodes, pools, blocks,
-    prices and shortages there were, and since when (`changed`)."""
+    prices, shortages and quarantines there were, and since when (`changed`)."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
@@ -204,8 +204,7 @@ class _Candidates:
         present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
         candidates = {("candidate", node.name) for node in self.nodes}
         sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("catalog", catalog.digest)}
-        shortages = (backoff for backoff in snapshot.backoffs if backoff.until > now)
-        self.outline: frozenset[object] = frozenset(bound) | present.union(candidates, sources, shortages)
+        self.outline: frozenset[object] = frozenset(bound) | present.union(candidates, sources, _avoided(snapshot, now))
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
@@ -279,6 +278,12 @@ class _Candidates:
         pods = self.pods[node.node_name]
         trouble = sum(map(deletion_cost, pods)), len(pods)
         return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
+
+
+def _avoided(snapshot: Snapshot, now: datetime) -> Iterator[object]:
+    """The shortages and quarantines in force: their records stay after their end."""
+    yield from (backoff for backoff in snapshot.backoffs if backoff.until > now)
+    yield from (found for found in snapshot.quarantines if found.until is None or found.until > now)
 
 
 def ends_soon(node: ProvisionedNode) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
-from autoscaler.model.snapshot import Backoff, Snapshot
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     Consolidated,
@@ -259,14 +260,14 @@ def test_a_node_is_tried_again_after_a_change_and_otherwise_every_six_hours(
     assert len(tries) == (2 if again else 1)
 
 
-SHORT = Backoff(NOW + timedelta(minutes=4), instance_type="l1", reason="Shortage")
+SHORT = Backoff(NOW + timedelta(hours=1), instance_type="l1", reason="Shortage")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "catalog"),
     [
-        pytest.param((), (replace(SHORT, until=NOW + timedelta(hours=1)),), CATALOG, id="a shortage came"),
-        pytest.param((SHORT,), (SHORT,), CATALOG, id="a shortage is over"),
+        pytest.param((), (SHORT,), CATALOG, id="a shortage came"),
+        pytest.param((SHORT,), (), CATALOG, id="a shortage is forgotten"),
         pytest.param((), (), replace(CATALOG, digest="other"), id="a price changed"),
     ],
 )
@@ -282,6 +283,30 @@ def test_shortages_and_prices_are_changes(
     first = step(state(backoffs=before), tried)
     step(state(backoffs=after), tried, first.tried, later=timedelta(minutes=5), catalog=catalog)
     assert len(tries) == 2
+
+
+@pytest.mark.parametrize(
+    "avoided",
+    [
+        pytest.param({"backoffs": (Backoff(NOW + timedelta(minutes=10), "l1"),)}, id="shortage"),
+        pytest.param(
+            {"quarantines": (Quarantine("team", "l1", ("nvidia",), times=1, until=NOW + timedelta(minutes=10)),)},
+            id="quarantine",
+        ),
+    ],
+)
+def test_a_node_is_tried_again_after_the_end_of_what_kept_a_type_from_being_bought(avoided: dict[str, Any]) -> None:
+    """The record stays as it is after its end."""
+    tries: list[Snapshot] = []
+
+    def tried(without: Snapshot) -> Plan:
+        tries.append(without)
+        return Plan()
+
+    found, seen = state(**avoided), NOTHING_TRIED
+    for minutes, expected in ((0, 1), (9, 1), (10, 2), (60, 2)):
+        seen = step(found, tried, seen, later=timedelta(minutes=minutes)).tried
+        assert len(tries) == expected
 
 
 def test_a_node_whose_pods_may_not_move_is_looked_at_every_five_minutes() -> None:
