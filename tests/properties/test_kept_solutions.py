@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from autoscaler.model.device_class import DeviceTaintRule, Selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.resource_claim import ResourceClaim
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import Backoff, DaemonSet, Snapshot
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.packing.kept_solutions import KeptSolutions, without_slack_limits
 from autoscaler.planning.packing.problem import Item, Kind, Problem, Solution
@@ -21,10 +22,11 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import NodeReach
 from instance_catalog.kubernetes.taint import Taint, Toleration
-from tests.builders import claim, gpus, plan, pod, shipped, snapshot
+from tests.builders import NOW, claim, gpus, plan, pod, shipped, snapshot
 from tests.e2e.harness.machines import machine
 
 CATALOG = shipped("g6.xlarge", "g6.4xlarge", "g6.12xlarge", "g5.xlarge", "g5.12xlarge", "p4d.24xlarge")
@@ -100,6 +102,24 @@ def test_devices_that_all_nodes_reach_decide_as_well() -> None:
     assert len(memory.solutions) == 0
 
 
+def test_pods_that_daemons_exclude_from_new_nodes_are_decided_by_their_labels() -> None:
+    term = replace(APART, selector=LabelSelector((Requirement("app", "In", ("a",)),)))
+    daemons, memory = (DaemonSet("default", "agent", pod("agent", pod_anti_affinity=(term,))),), PlanMemory()
+    for app, launched in (("a", 0), ("b", 1), ("a", 0)):
+        waiting = pod("p", "c", labels=FrozenMap({"app": app}))
+        state = snapshot([waiting], [claim("c")], pools=(POOL,), daemon_sets=daemons)
+        assert len(plan(state, catalog=CATALOG, policy=QUICK, memory=memory).launches) == launched
+
+
+def test_new_nodes_of_earlier_plans_are_forgotten() -> None:
+    """With a back-off of the whole pool each plan has other candidates, and the problem is as small as possible."""
+    resting, memory = Backoff(NOW + timedelta(hours=1), pool="team"), PlanMemory()
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(POOL,), backoffs=(resting,))
+    for _ in range(20):
+        assert not plan(state, catalog=CATALOG, policy=QUICK, memory=memory).launches
+    assert len(memory.solutions) == 8
+
+
 def test_plans_that_explain_remember_no_solution() -> None:
     memory = PlanMemory()
     plan(snapshot([pod("p", "c", cpu="3")], [claim("c")], pools=(POOL,)), catalog=CATALOG, memory=memory)
@@ -120,7 +140,7 @@ def test_problems_with_other_limits_within_reach_are_solved_apart() -> None:
     kind = Kind(0, Decimal(1), uses=(Decimal(1),))
     memory, one = KeptSolutions(), Problem((Item(2),), (kind,), limits=(Decimal(1),))
     for problem in (one, replace(one, limits=(Decimal(0),))):
-        found = memory.of("asked", problem, lambda p: Solution((), (int(p.limits[0]),), p.zero), lambda: True)
+        found = memory.of("shapes", "asked", problem, lambda p: Solution((), (int(p.limits[0]),), p.zero), lambda: True)
         assert found.left == problem.limits
 
 
@@ -128,6 +148,6 @@ def test_the_memory_has_a_bound() -> None:
     memory = KeptSolutions()
     for number in range(30):
         problem = Problem(tuple(Item(1) for _ in range(1000)), (), limits=())
-        memory.of(number, problem, lambda found: Solution((), found.demand, found.zero), lambda: True)
+        memory.of("shapes", number, problem, lambda found: Solution((), found.demand, found.zero), lambda: True)
     assert len(memory) == 20
-    assert memory.of(29, problem, lambda _: pytest.fail("it is known"), lambda: True).left == problem.demand
+    assert memory.of("shapes", 29, problem, lambda _: pytest.fail("it is known"), lambda: True).left == problem.demand

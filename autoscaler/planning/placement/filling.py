@@ -45,7 +45,7 @@ class PodsApart:
         self._world = world
         self._classes = classes
         # A DaemonSet's pod may exclude other pods from its node.
-        self._alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
+        self.alone = apart and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
         self.numbers: dict[Hashable, int] = {}  # of what pods want and select
         self._found: dict[tuple[int, int], PodApart | None] = {}
         self._first: dict[int, int] = {}  # by requests of claims, the first class
@@ -64,7 +64,7 @@ class PodsApart:
 
     def _read(self, item: int, number: int) -> PodApart | None:
         bundle, looking = self._classes[item].members[number], number == LOOKING
-        found = claims_apart(bundle, self._world, self.numbers, looking=looking) if self._alone else None
+        found = claims_apart(bundle, self._world, self.numbers, looking=looking) if self.alone else None
         self._found[item, number] = found
         self._first.setdefault(found.wants if found else -1, item)
         if found is not None:

@@ -95,6 +95,7 @@ class PackingInput:
             return solve(problem, self.trials, budget)
         wanted = [item for item, count in enumerate(problem.demand) if count]
         return self.solutions.of(
+            Same(self.shapes),
             (asked, budget),
             problem,
             lambda bounded: solve(bounded, self.trials, budget),
@@ -102,12 +103,12 @@ class PackingInput:
         )
 
     def _asked(self, problem: Problem) -> Hashable | None:
-        """Everything that decides about the problem's bundles on new nodes; None if other pods or devices do, too."""
-        if self.solutions is None or self.trials.devices_anywhere:
+        """Everything that decides about the problem's bundles on the shapes; None if other pods or devices do, too."""
+        if self.solutions is None or self.trials.devices_anywhere or not self.trials.alone:
             return None
         wanted = (c.sample for c, count in zip(self.classes, problem.demand, strict=True) if count)
         asked = tuple(question(sample, self.world) for sample in wanted)
-        return None if None in asked else (Same(self.shapes), rules_of(self.world), asked)
+        return None if None in asked else (rules_of(self.world), asked)
 
     @cached_property
     def by_cost(self) -> tuple[int, ...]:

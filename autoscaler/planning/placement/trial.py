@@ -33,7 +33,7 @@ class PackingOracle:
     """Implements problem.Oracle. Shapes and classes are known by their index.
 
     `apart`: whether claims are decided separately from amounts if only amounts connect them, which changes no answer.
-    `devices_anywhere`: new nodes may reach devices beside their own.
+    `devices_anywhere`: new nodes may reach devices beside their own. `alone`: no pod of a DaemonSet excludes others.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PackingOracle:
         self._nodes = NodeFiller(
             world, shapes, classes, ledger, pods=self._pods, requests=requests, selections=self._selections
         )
-        self.devices_anywhere = bool(world.devices.layers.shared())
+        self.devices_anywhere, self.alone = bool(world.devices.layers.shared()), self._pods.alone
         self.ledger = ledger
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
         self._verdicts: dict[tuple[int, int], Verdict] = {}  # verdicts, except those for lack of work units
