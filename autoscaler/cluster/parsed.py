@@ -22,7 +22,7 @@ Name: TypeAlias = tuple[str, str]
 
 # A store that is not refreshed for long converts for itself again.
 _MOST: Final = 4096
-# A reconcile writes some objects a few times each, and the next one reads its watches.
+# An object stays if no watch showed its deletion.
 _MOST_WRITTEN: Final = 1024
 
 

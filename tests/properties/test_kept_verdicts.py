@@ -21,6 +21,7 @@ from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
@@ -30,6 +31,7 @@ from tests.e2e.harness.machines import machine
 LARGE = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("30Gi")) >= 0'
 KINDS = ["g6.xlarge", "g6.12xlarge", "g5.xlarge", "g5.12xlarge"]
 TEAM = {"team": "a"}
+RULED = REFERENCE.with_gates(device_taint_rules=True)
 EMPTY = Catalog.of([])
 
 
@@ -55,7 +57,7 @@ class Life:
     def snapshot(self) -> Snapshot:
         pods = tuple(self.pods[key] for key in sorted(self.pods))
         nodes, slices = tuple(self.nodes.values()), tuple(self.slices)
-        return snapshot(pods, self.claims.values(), nodes=nodes, slices=slices, taint_rules=self.rules)
+        return snapshot(pods, self.claims.values(), nodes=nodes, slices=slices, taint_rules=self.rules, profile=RULED)
 
     def come(self) -> None:
         name = f"p{self.made}"

@@ -204,7 +204,7 @@ class _Candidates:
         present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
         candidates = {("candidate", node.name) for node in self.nodes}
         sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("catalog", catalog.digest)}
-        self.outline: frozenset[object] = frozenset(bound) | present.union(candidates, sources, _avoided(snapshot, now))
+        self.outline: frozenset[object] = frozenset(bound).union(present, candidates, sources, _avoided(snapshot, now))
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""

@@ -37,7 +37,7 @@ _MOST_GANGS = 6
 
 def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
     """The best solution, proven. `start` is any solution; it bounds the search. Raises OutOfStepsError."""
-    limits = _binding(problem)
+    limits = problem.reachable
     flat = not limits and not problem.gangs
     if len(problem.gangs) > _MOST_GANGS or (not flat and sum(problem.demand) > _DEEPEST):
         raise OutOfStepsError
@@ -55,16 +55,6 @@ def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, 
         if not any(best.score.left_out):
             break
     return best.proven()
-
-
-def _binding(problem: Problem) -> tuple[int, ...]:
-    """The limits that a plan could reach if every bundle were on a node of its own."""
-    bundles = sum(problem.demand)
-    return tuple(
-        i
-        for i, limit in enumerate(problem.limits)
-        if bundles * max((kind.uses[i] for kind in problem.kinds), default=Decimal(0)) > limit
-    )
 
 
 def every_column(

@@ -79,9 +79,5 @@ def _size(problem: Problem) -> int:
 def without_slack_limits(problem: Problem) -> Problem:
     """The same problem, without limits that no solution reaches: what is left of these changes with every node of the
     cluster."""
-    most = sum(item.count for item in problem.items)
-    limits = tuple(
-        limit if most * max((kind.uses[i] for kind in problem.kinds), default=Decimal(0)) > limit else _UNLIMITED
-        for i, limit in enumerate(problem.limits)
-    )
+    limits = tuple(limit if i in problem.reachable else _UNLIMITED for i, limit in enumerate(problem.limits))
     return problem if limits == problem.limits else replace(problem, limits=limits)

@@ -126,6 +126,16 @@ class Problem:
         """The number of bundles of each item that need a place."""
         return tuple(item.count for item in self.items)
 
+    @cached_property
+    def reachable(self) -> tuple[int, ...]:
+        """The limits that a plan could reach if every bundle were on a node of its own."""
+        bundles = sum(self.demand)
+        return tuple(
+            i
+            for i, limit in enumerate(self.limits)
+            if bundles * max((kind.uses[i] for kind in self.kinds), default=Decimal(0)) > limit
+        )
+
     def pods(self, counts: Counts) -> int:
         """The number of pods of these bundles."""
         items = self.items
