@@ -12,6 +12,7 @@ from autoscaler.advice.named_models import (
     count_named,
     families_meant,
     families_named,
+    nearest_models,
     renamed_models,
     type_shortened,
 )
@@ -160,6 +161,17 @@ def test_a_model_that_the_catalog_lacks_is_not_dropped_for_any_other(value: str,
     asked = Situation.of(given.pods[0], given, SOME, plan_for(given, SOME, Policy(considered=1000), NOW))
     assert asked is not None
     assert any(change.kind is ChangeKind.DROP_NODE_SELECTOR for change in node_selectors(asked)) == dropped
+
+
+def test_a_model_with_a_nearest_one_in_the_catalog_is_not_dropped_for_any_other() -> None:
+    """Without the label, the pod would get a T4, which is cheaper than the A10G."""
+    catalog = shipped("g4dn.xlarge", "g5.xlarge")
+    given = snapshot([pod("p", "c", node_selector=FrozenMap({"gpu.nvidia.com/model": "A10"}))], [claim("c", gpus())])
+    asked = Situation.of(given.pods[0], given, catalog, plan_for(given, catalog, Policy(considered=1000), NOW))
+    assert asked is not None
+    assert [change.kind for change in node_selectors(asked)] == []
+    (nearest,) = nearest_models(asked)
+    assert nearest.detail["accelerators"] == ("nvidia-a10g",)
 
 
 @pytest.mark.parametrize(
