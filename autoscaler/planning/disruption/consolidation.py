@@ -8,8 +8,8 @@ launched, or that differs from its prediction, costs no pod its place.
 A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
 
 Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. While
-nothing changes the answer stays the same, so it is computed only every six hours. The history of tries is only in
-memory: after a restart the nodes are tried again.
+its pods have no more room than before the answer stays the same (standing.py), so it is computed only every six hours.
+The history of tries is only in memory: after a restart the nodes are tried again.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ from autoscaler.planning.disruption.moves import (
     price_now,
     try_move,
 )
+from autoscaler.planning.disruption.standing import (
+    NO_OUTLINE,
+    Outline,
+    Standing,
+    outline_of,
+    still_standing,
+    with_answers,
+    without_answers,
+)
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
@@ -56,10 +65,9 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# The same for a node that a plan would leave as it is, while pods, nodes, pools, blocks, the catalog, shortages and
-# quarantines are as they were: only claims, spending guards and the time of day can change the answer.
+# The same for a node that a plan would leave as it is, while its pods have no more room elsewhere: only spending guards
+# and the time of day can change the answer.
 UNCHANGED: Final = timedelta(hours=6)
-_BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
 # The time between two replacements for the same node; it doubles each time.
@@ -70,30 +78,30 @@ _BINDING: Final = 600
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 _NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
 _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
+_NONE_STANDING: Final[FrozenMap[str, Standing]] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
 class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
-    tainted nodes, which are tried once more before they drain. `outline`: which pods, nodes, pools, blocks,
-    prices, shortages and quarantines there were, and since when (`changed`)."""
+    tainted nodes, which are tried once more before they drain. `standing`: answers that a try would give again, since
+    nothing has changed for them up to the state in `outline`."""
 
     last: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
     answers: FrozenMap[str, Reason] = _NO_ANSWERS
     replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
     going: tuple[str, ...] = ()
-    outline: frozenset[object] = frozenset()
-    changed: datetime | None = None
+    standing: FrozenMap[str, Standing] = _NONE_STANDING
+    outline: Outline = NO_OUTLINE
 
     def next_for(self, name: str, now: datetime) -> datetime:
         """When the ProvisionedNode is tried next; `now` if it never was."""
-        at, answer = self.tried.get(name), self.answers.get(name)
+        at = self.tried.get(name)
         if at is None:
             return now
-        same = self.changed is not None and self.changed <= at and answer is not None and answer.code in _BY_PLAN
-        return at + (UNCHANGED if same else AGAIN)
+        return at + (UNCHANGED if name in self.standing else AGAIN)
 
 
 NOTHING_TRIED: Final = MovesTried()
@@ -128,18 +136,19 @@ def consolidated(
         tried=_kept(tried.tried, there),
         answers=_kept(tried.answers, there),
         replaced=_kept(tried.replaced, there),
+        standing=_kept(tried.standing, there),
     )
     if not is_quiet(plan, snapshot, now):
         return Consolidated(_explained(plan, tried), replace(tried, going=()))
     if tried.last is not None and now < tried.last + PAUSE and not tried.going:
         return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
     found = _Candidates(snapshot, plan, pools, now, catalog)
-    if tried.outline != found.outline:
-        tried = replace(tried, outline=found.outline, changed=now)
+    tried = replace(tried, standing=found.standing(tried), outline=found.outline)
     batch, stay = found.due(tried)
     seen = replace(
         tried,
         answers=tried.answers.with_items(stay),
+        standing=without_answers(tried.standing, stay),
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
@@ -189,10 +198,9 @@ class _Candidates:
         awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
-        names = {node.node_name for node in possible}
         for pod in snapshot.pods:
-            if pod.node_name in names and occupies(pod):
-                self.pods.setdefault(str(pod.node_name), []).append(pod)
+            if pod.node_name is not None and occupies(pod):
+                self.pods.setdefault(pod.node_name, []).append(pod)
         for node in possible:
             price = price_now(node, catalog)
             if price and node.node_name in self.pods and node.node_name not in awaited:
@@ -200,17 +208,17 @@ class _Candidates:
                 self.nodes.append(node)
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
-        bound = ((pod.uid or pod.key, pod.node_name) for pod in snapshot.pods if occupies(pod))
-        present = {(node.name, node.unschedulable, node.taints) for node in snapshot.nodes}
-        candidates = {("candidate", node.name) for node in self.nodes}
-        sources = {("pools", snapshot.pools), ("blocks", snapshot.blocks), ("catalog", catalog.digest)}
-        self.outline: frozenset[object] = frozenset(bound).union(present, candidates, sources, _avoided(snapshot, now))
+        self._closed = frozenset({node.node_name for node in snapshot.provisioned if ends_soon(node)} | self._booked)
+        self.outline = outline_of(snapshot, self.pods, self._closed, catalog, now)
+
+    def standing(self, tried: MovesTried) -> FrozenMap[str, Standing]:
+        """The answers that a try would give again."""
+        return still_standing(tried.standing, tried.outline, self.outline, self.pods, self._snapshot.claims)
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
         own = self._snapshot.provisioned
         unused = {decision.provisioned_node for decision in self._plan.nodes if _is_idle(decision)}
-        closed = {node.node_name for node in own if ends_soon(node)}
         names = {node.name for node in self.nodes}
         return MoveContext(
             snapshot=self._snapshot,
@@ -220,7 +228,7 @@ class _Candidates:
             prices=self.prices,
             saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
             idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},
-            closed=frozenset(closed | self._booked),
+            closed=self._closed,
             now=self.now,
             first=frozenset(key for node in own if names.intersection(node.replaces) for key in node.pods),
         )
@@ -280,12 +288,6 @@ class _Candidates:
         return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
 
 
-def _avoided(snapshot: Snapshot, now: datetime) -> Iterator[object]:
-    """The shortages and quarantines in force: their records stay after their end."""
-    yield from (backoff for backoff in snapshot.backoffs if backoff.until > now)
-    yield from (found for found in snapshot.quarantines if found.until is None or found.until > now)
-
-
 def ends_soon(node: ProvisionedNode) -> bool:
     """True if its machine ends at a known or limited time: pods on it have to move again."""
     offering = node.offering
@@ -319,6 +321,7 @@ def _tried(
         last=found.now,
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
+        standing=with_answers(tried.standing, batch, answers, found.pods, context.snapshot.claims),
     )
     pools = {pool.name: pool for pool in context.snapshot.pools}
     best = max((m for m in moves if by_acting_pools(m, pools)), key=lambda move: move.saved, default=None)
@@ -326,16 +329,17 @@ def _tried(
 
 
 def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:
-    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node is
-    tried again."""
+    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
+    whose answer may differ is tried again."""
     names = sorted(node.name for node in move.nodes)
+    tried = replace(tried, tried=FrozenMap({name: at for name, at in tried.tried.items() if name in tried.standing}))
     if move.launches:
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))
-        return plan, replace(tried, tried=_NO_TIMES, replaced=tried.replaced.with_items(replaced))
+        return plan, replace(tried, replaced=tried.replaced.with_items(replaced))
     goes = {name: NodeDecision(name, NodeAction.DRAIN, (_text(move),)) for name in names}
     nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
-    return replace(plan, nodes=nodes), replace(tried, tried=_NO_TIMES, going=tuple(names))
+    return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
 
 
 def _sets(batch: Sequence[ProvisionedNode], moves: Sequence[Move]) -> Iterator[Sequence[ProvisionedNode]]:

@@ -240,9 +240,9 @@ def test_a_few_nodes_at_a_time_and_each_in_its_turn() -> None:
     ("pods", "minutes", "again"),
     [
         pytest.param((served(),), 359, False, id="all is as it was"),
-        pytest.param((served(),), 360, True, id="six hours later a claim may have changed"),
-        pytest.param((served(), served("other", "elsewhere")), 4, False, id="a pod was bound shortly after"),
-        pytest.param((served(), served("other", "elsewhere")), 5, True, id="a pod was bound"),
+        pytest.param((served(),), 360, True, id="six hours later a guard may have changed"),
+        pytest.param((served(), served("other")), 4, False, id="a pod was bound shortly after"),
+        pytest.param((served(), served("other")), 5, True, id="a pod was bound"),
     ],
 )
 def test_a_node_is_tried_again_after_a_change_and_otherwise_every_six_hours(
@@ -258,6 +258,23 @@ def test_a_node_is_tried_again_after_a_change_and_otherwise_every_six_hours(
     assert first.next_at == NOW + timedelta(hours=6)
     step(state(pods), tried, first.tried, later=timedelta(minutes=minutes))
     assert len(tries) == (2 if again else 1)
+
+
+def test_nodes_that_are_due_again_wait_for_those_that_were_tried_longer_ago() -> None:
+    """With a change before every try, all nodes are always due."""
+    nodes = [node(f"n{number:02}") for number in range(20)]
+    pods = [served(f"p{number:02}", f"n{number:02}") for number in range(20)]
+    found, seen, alone = state(pods, nodes), NOTHING_TRIED, set[str]()
+
+    def tried(without: Snapshot) -> Plan:
+        gone = [n.name for n in without.provisioned if n.phase is Phase.DRAINING]
+        alone.update(gone if len(gone) == 1 else [])
+        return Plan()
+
+    for turn in range(3):
+        changed = replace(CATALOG, digest=f"of try {turn}")
+        seen = step(found, tried, seen, later=turn * timedelta(minutes=5), catalog=changed).tried
+    assert len(alone) == 20
 
 
 SHORT = Backoff(NOW + timedelta(hours=1), instance_type="l1", reason="Shortage")

@@ -1,0 +1,203 @@
+"""After which changes a node whose move was refused is tried again before its six hours are over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import PodAffinityTerm, TopologySpread, WhenUnsatisfiable
+from autoscaler.model.resource_claim import Consumer, DeviceRequest, FirstAvailable, Request
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.dataclass import replace
+from instance_catalog.kubernetes.resource_slice import Device
+from instance_catalog.kubernetes.taint import Taint
+from tests.builders import gpus
+from tests.unit.planning.disruption.gpu_nodes import Cluster, gpu_node, gpu_slice
+from tests.unit.planning.disruption.moving import DEAR, POOL, launch, moved, node, present, served, step
+
+FIVE = timedelta(minutes=5)
+
+
+def cluster(request: Request | None = None, count: int = 1, **fields: Any) -> Cluster:
+    """The pod that may move runs on `old`. `full` has 4 cores and no GPU left, `half` has one, `idle` has all."""
+    made = Cluster()
+    made.node("old")
+    made.node("full", count=2)
+    made.node("half", count=2)
+    made.node("idle", count=1, cpu="8")
+    made.runs("web", "old", count, request, **fields)
+    made.runs("a", "full", cpu="40")
+    made.runs("b", "full", cpu="20")
+    made.runs("h", "half")
+    return made
+
+
+def seen_by_loop(made: Cluster) -> Snapshot:
+    """One ProvisionedNode may be tried."""
+    return made.snapshot(pools=(POOL,), provisioned=(node("old"),))
+
+
+def tries(before: Snapshot, after: Snapshot, answer: Plan | None = None) -> int:
+    """How often the node is tried five minutes after the first try, when the cluster has changed."""
+    seen: list[Snapshot] = []
+
+    def tried(without: Snapshot) -> Plan:
+        seen.append(without)
+        return answer or Plan()
+
+    first = step(before, tried, plan=present(before))
+    assert len(seen) == 1
+    step(after, tried, first.tried, plan=present(after), later=FIVE)
+    return len(seen) - 1
+
+
+def ended(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.pods = [replace(pod, phase="Succeeded") if pod.name == name else pod for pod in made.pods]
+
+    return change
+
+
+def runs(name: str, on: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.runs(name, on)
+
+    return change
+
+
+def serves(on: str) -> Callable[[Cluster], None]:
+    return lambda made: made.pods.append(served("c", on))
+
+
+def comes(name: str, **fields: Any) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.nodes.append(gpu_node(name, **fields))
+        made.slices.append(gpu_slice(name, 1))
+
+    return change
+
+
+def goes(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.nodes = [found for found in made.nodes if found.name != name]
+        made.slices = [found for found in made.slices if found.reach.node_name != name]
+
+    return change
+
+
+def tainted(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        taints = (Taint("team", "a", "NoSchedule"),)
+        made.nodes = [replace(found, taints=taints) if found.name == name else found for found in made.nodes]
+
+    return change
+
+
+def larger(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.nodes = [gpu_node(name, "96") if found.name == name else found for found in made.nodes]
+
+    return change
+
+
+def more_devices(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.slices = [gpu_slice(name, 3) if found.pool.name == name else found for found in made.slices]
+
+    return change
+
+
+def nothing(_: Cluster) -> None:
+    pass
+
+
+OTHER_PODS = {"pod_affinity": (PodAffinityTerm(None, "kubernetes.io/hostname"),)}
+ZONES = TopologySpread(1, "topology.kubernetes.io/zone", WhenUnsatisfiable.DO_NOT_SCHEDULE, None)
+SPREAD = {"topology_spread": (ZONES,)}
+LOOSE = {"topology_spread": (replace(ZONES, when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY),)}
+ONE_OR_TWO = FirstAvailable("gpu", (gpus(2, name="two"), gpus(name="one")))
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "again"),
+    [
+        pytest.param(cluster(), nothing, False, id="all is as it was"),
+        pytest.param(cluster(), ended("b"), True, id="a pod ended, and there is room"),
+        pytest.param(cluster(count=2), ended("b"), False, id="one GPU is free, two are needed"),
+        pytest.param(cluster(ONE_OR_TWO), ended("b"), True, id="one of two alternatives may fit"),
+        pytest.param(cluster(cpu="30"), ended("b"), False, id="too little CPU is free"),
+        pytest.param(cluster(cpu="24"), ended("b"), True, id="as much CPU is free as is needed"),
+        pytest.param(cluster(), runs("c", "old"), True, id="it has another pod itself"),
+        pytest.param(cluster(), runs("c", "full"), False, id="a node is fuller"),
+        pytest.param(cluster(), serves("half"), False, id="a node is fuller, and still has room"),
+        pytest.param(cluster(**OTHER_PODS), runs("c", "full"), True, id="a pod came that it may have to be with"),
+        pytest.param(cluster(**SPREAD), runs("c", "full"), True, id="a pod came where it is spread"),
+        pytest.param(cluster(**LOOSE), runs("c", "full"), False, id="how it is spread is a wish"),
+        pytest.param(cluster(), runs("c", "idle"), False, id="an empty node stays now, without a GPU left"),
+        pytest.param(cluster(), serves("idle"), True, id="an empty node stays now"),
+        pytest.param(cluster(), comes("new"), True, id="a node came"),
+        pytest.param(cluster(), comes("new", cpu="0"), False, id="a node came with too little CPU"),
+        pytest.param(cluster(count=2), comes("new"), False, id="a node came with too few GPUs"),
+        pytest.param(cluster(), goes("idle"), True, id="a node went, perhaps a limit allows another one now"),
+        pytest.param(cluster(), tainted("idle"), True, id="a node has another taint"),
+        pytest.param(cluster(), tainted("full"), False, id="a full node has another taint"),
+        pytest.param(cluster(), larger("idle"), True, id="a node has more CPU"),
+        pytest.param(cluster(), more_devices("full"), True, id="a node has more devices"),
+    ],
+)
+def test_changes(made: Cluster, change: Callable[[Cluster], None], again: bool) -> None:
+    before = seen_by_loop(made)
+    change(made)
+    assert tries(before, seen_by_loop(made)) == again
+
+
+def test_a_node_that_goes_makes_no_move_cheaper() -> None:
+    before = seen_by_loop(made := cluster())
+    goes("idle")(made)
+    assert tries(before, seen_by_loop(made), moved(launch(price=DEAR))) == 0
+
+
+def shares(made: Cluster) -> None:
+    """A claim of the pod that may move is also that of a pod elsewhere."""
+    name = "web-gpu"
+    second = Consumer("pods", "c", "uid-c")
+    made.claims = [
+        replace(found, reserved_for=(*found.reserved_for, second)) if found.name == name else found
+        for found in made.claims
+    ]
+
+
+def test_a_claim_that_others_hold_can_be_released_by_any_change() -> None:
+    made = cluster()
+    shares(made)
+    before = seen_by_loop(made)
+    runs("c", "full")(made)
+    assert tries(before, seen_by_loop(made)) == 1
+
+
+def test_devices_that_several_claims_share_may_have_room() -> None:
+    made = cluster()
+    devices = [Device(f"gpu-{i}", allow_multiple_allocations=True) for i in range(2)]
+    made.slices[1] = gpu_slice("full", 2, devices=devices)
+    made.pods.append(served("c", "full"))
+    before = seen_by_loop(made)
+    ended("c")(made)
+    assert tries(before, seen_by_loop(made)) == 1
+
+
+def test_access_for_administrators_takes_no_device() -> None:
+    made = cluster(DeviceRequest("gpu", "gpu.nvidia.com", count=2, admin_access=True))
+    made.pods.append(served("c", "full"))
+    before = seen_by_loop(made)
+    ended("c")(made)
+    assert tries(before, seen_by_loop(made)) == 1
+
+
+@pytest.mark.parametrize("changed", [{"classes": ()}, {"taint_rules": ("rule",)}])
+def test_whatever_every_answer_depends_on(changed: dict[str, Any]) -> None:
+    before = seen_by_loop(cluster())
+    assert tries(before, replace(before, **changed)) == 1
