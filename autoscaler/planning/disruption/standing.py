@@ -25,7 +25,6 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.types.catalog import Catalog
 
-_BY_PLAN: Final = frozenset({Code.NO_OTHER_PLACE, Code.NOT_CHEAPER})
 _ANY: Final = 1 << 62  # of devices that several claims can share
 
 
@@ -97,11 +96,11 @@ def with_answers(
     pods: Mapping[str, Sequence[Pod]],
     claims: Mapping[str, ResourceClaim],
 ) -> FrozenMap[str, Standing]:
-    """With the new answers for nodes that were `tried`, where a plan would leave the node as it is."""
+    """With the new answers for nodes that were `tried`, where a plan would leave the node for reasons of its own."""
     found = {
-        node.name: Standing(node.node_name, _needs_of(pods[node.node_name], claims), code is Code.NO_OTHER_PLACE)
+        node.name: Standing(node.node_name, _needs_of(own, claims), answers[node.name].code is Code.NO_OTHER_PLACE)
         for node in tried
-        if (code := answers[node.name].code) in _BY_PLAN
+        if _of_these(answers[node.name], own := pods[node.node_name])
     }
     return without_answers(standing, {node.name for node in tried}).with_items(found)
 
@@ -155,6 +154,13 @@ def _depends_on_others(pod: Pod, claims: Mapping[str, ResourceClaim]) -> bool:
     spread = any(one.when_unsatisfiable is WhenUnsatisfiable.DO_NOT_SCHEDULE for one in pod.topology_spread)
     shared = any(len(claims[key].reserved_for) > 1 for key in claim_keys(pod) if key in claims)
     return bool(pod.pod_affinity) or spread or shared
+
+
+def _of_these(answer: Reason, pods: Iterable[Pod]) -> bool:
+    """True unless pods that wait elsewhere, or marks on the node, decide."""
+    if answer.code is Code.NO_OTHER_PLACE:
+        return any(pod.key == answer.detail["pod"] for pod in pods)
+    return answer.code is Code.NOT_CHEAPER
 
 
 def _needs_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tuple[Needs, ...] | None:

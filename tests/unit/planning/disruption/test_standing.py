@@ -161,6 +161,13 @@ def test_a_node_that_goes_makes_no_move_cheaper() -> None:
     assert tries(before, seen_by_loop(made), moved(launch(price=DEAR))) == 0
 
 
+def test_a_move_that_pods_in_line_prevent_is_tried_again() -> None:
+    """They wait at a limit, and would get the place."""
+    before = seen_by_loop(made := cluster())
+    placed = moved(launch(), pods=["default/web", "default/waiting"])
+    assert tries(before, seen_by_loop(made), placed) == 1
+
+
 def shares(made: Cluster) -> None:
     """A claim of the pod that may move is also that of a pod elsewhere."""
     name = "web-gpu"
