@@ -46,6 +46,9 @@ _NEAR: Final = 32
 _NEIGHBOURHOODS: Final = 48
 _IN_A_ROW: Final = 12
 _SAVING: Final = Decimal("0.0001")
+# A rolling packing of more nodes is not packed again in neighbourhoods: measured from 1,000 to 6,000 nodes, they save
+# less than 0.002 % there.
+_LARGE: Final = 1_000
 _TINY: Final = 1e-6
 # The most nodes of a rolling packing that are packed again with the remaining bundles.
 _WASTED: Final = 20
@@ -66,13 +69,16 @@ def refine(
     guess = bound.prices if bound else {}
     enough = bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0)
     refiner = _Refiner(problem, fillings, Knapsacks(problem, relaxation), enough, guess, dict(guess))
-    if bound and len({item for column in free for item in column.pattern}) > _TOGETHER:
+    rolls = bound and len({item for column in free for item in column.pattern}) > _TOGETHER
+    if rolls:
         free = refiner.rolled(free, fixed)
     else:
         for part in _parts(free)[:_PARTS]:
             others = _removed([*fixed, *free], part) or []
             free = [*(_removed(free, part) or []), *refiner.better(part, others)]
-    found = assemble(problem, [*fixed, *refiner.nearby(free, fixed)])
+    if not rolls or len(free) <= _LARGE:
+        free = refiner.nearby(free, fixed)
+    found = assemble(problem, [*fixed, *free])
     return found if found.score < start.score else start
 
 
