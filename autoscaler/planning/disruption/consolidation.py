@@ -39,6 +39,7 @@ from autoscaler.planning.disruption.moves import (
     MoveContext,
     by_acting_pools,
     price_now,
+    text_of,
     try_move,
 )
 from autoscaler.planning.disruption.standing import (
@@ -209,11 +210,11 @@ class _Candidates:
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
         self._closed = frozenset({node.node_name for node in snapshot.provisioned if ends_soon(node)} | self._booked)
-        self.outline = outline_of(snapshot, self.pods, self._closed, catalog, now)
+        self.outline = outline_of(snapshot, plan, self.pods, self._closed, catalog, now)
 
     def standing(self, tried: MovesTried) -> FrozenMap[str, Standing]:
         """The answers that a try would give again."""
-        return still_standing(tried.standing, tried.outline, self.outline, self.pods, self._snapshot.claims)
+        return still_standing(tried.standing, tried.outline, self.outline, self._snapshot.claims, self.now)
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
@@ -313,7 +314,7 @@ def _tried(
         if isinstance(result, Reason):
             answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
             continue
-        answers.update(dict.fromkeys((node.name for node in nodes), _text(result)))
+        answers.update(dict.fromkeys((node.name for node in nodes), text_of(result)))
         if _may_take(result, context.snapshot, tried, found.now):
             moves.append(result)
     after = replace(
@@ -321,7 +322,9 @@ def _tried(
         last=found.now,
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
-        standing=with_answers(tried.standing, batch, answers, found.pods, context.snapshot.claims),
+        standing=with_answers(
+            tried.standing, batch, answers, found.pods, context.snapshot.claims, outline=found.outline, now=found.now
+        ),
     )
     pools = {pool.name: pool for pool in context.snapshot.pools}
     best = max((m for m in moves if by_acting_pools(m, pools)), key=lambda move: move.saved, default=None)
@@ -337,7 +340,7 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))
         return plan, replace(tried, replaced=tried.replaced.with_items(replaced))
-    goes = {name: NodeDecision(name, NodeAction.DRAIN, (_text(move),)) for name in names}
+    goes = {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
     nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
     return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
 
@@ -366,16 +369,6 @@ def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) 
 def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
     """True if the last replacement is long enough ago: the time grows with the number of replacements in vain."""
     return before is None or now >= before[0] + min(_NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
-
-
-def _text(move: Move) -> Reason:
-    saved = f"{move.saved:.2f}"
-    if not move.launches:
-        return Reason.of(Code.NODE_DISPENSABLE, saved=saved)
-    types = tuple(sorted(launch.offering.instance_type for launch in move.launches))
-    if len(move.nodes) == 1:
-        return Reason.of(Code.NODE_REPLACED, saved=saved, by=types)
-    return Reason.of(Code.NODE_REPLACED, saved=saved, by=types, together=len(move.nodes))
 
 
 def _explained(plan: Plan, tried: MovesTried) -> Plan:

@@ -116,6 +116,17 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
     return Move(tuple(nodes), launches, old - new)
 
 
+def text_of(move: Move) -> Reason:
+    """The reason of the nodes' end, for reports."""
+    saved = f"{move.saved:.2f}"
+    if not move.launches:
+        return Reason.of(Code.NODE_DISPENSABLE, saved=saved)
+    types = tuple(sorted(launch.offering.instance_type for launch in move.launches))
+    if len(move.nodes) == 1:
+        return Reason.of(Code.NODE_REPLACED, saved=saved, by=types)
+    return Reason.of(Code.NODE_REPLACED, saved=saved, by=types, together=len(move.nodes))
+
+
 def strictest(asked: Iterable[Saving]) -> Saving:
     """The strictest of the requirements of several pools."""
     every = tuple(asked)

@@ -8,14 +8,24 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.plan import Plan
-from autoscaler.model.pod import PodAffinityTerm, TopologySpread, WhenUnsatisfiable
-from autoscaler.model.resource_claim import Consumer, DeviceRequest, FirstAvailable, Request
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.plan import Placement, Plan, Target
+from autoscaler.model.pod import Container, PodAffinityTerm, PodClaim, TopologySpread, WhenUnsatisfiable
+from autoscaler.model.resource_claim import (
+    AllocatedDevice,
+    Allocation,
+    Consumer,
+    DeviceRequest,
+    FirstAvailable,
+    Request,
+)
+from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.model.storage import VolumeAttachment
 from instance_catalog.dataclass import replace
-from instance_catalog.kubernetes.resource_slice import Device
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
-from tests.builders import gpus
+from tests.builders import NOW, claim, gpus, pod
 from tests.unit.planning.disruption.gpu_nodes import Cluster, gpu_node, gpu_slice
 from tests.unit.planning.disruption.moving import DEAR, POOL, launch, moved, node, present, served, step
 
@@ -115,10 +125,76 @@ def nothing(_: Cluster) -> None:
     pass
 
 
-OTHER_PODS = {"pod_affinity": (PodAffinityTerm(None, "kubernetes.io/hostname"),)}
+def resized(name: str, cpu: str) -> Callable[[Cluster], None]:
+    """In place: the pod keeps its uid."""
+    containers = pod(name, cpu=cpu).containers
+
+    def change(made: Cluster) -> None:
+        made.pods = [replace(one, containers=containers) if one.name == name else one for one in made.pods]
+
+    return change
+
+
+def gone(name: str) -> Callable[[Cluster], None]:
+    """The claim of a pod that was deleted before."""
+
+    def change(made: Cluster) -> None:
+        made.claims = [found for found in made.claims if found.name != f"{name}-gpu"]
+
+    return change
+
+
+def deleted(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        made.pods = [found for found in made.pods if found.name != name]
+
+    return change
+
+
+def limits_known(name: str) -> Callable[[Cluster], None]:
+    def change(made: Cluster) -> None:
+        found: dict[str, Any] = {"volume_limits": FrozenMap({"disk": 9})}
+        made.nodes = [replace(one, **found) if one.name == name else one for one in made.nodes]
+
+    return change
+
+
+def with_network_cards(made: Cluster) -> Cluster:
+    """Pod `a` on `full` has two of them beside its GPU."""
+    cards = AllocatedDevice("card", "net", "net", "card-0"), AllocatedDevice("card", "net", "net", "card-1")
+    made.claims.append(replace(claim("a-net"), allocation=Allocation(cards)))
+    made.pods = [
+        replace(found, claims=(*found.claims, PodClaim("net", "a-net"))) if found.name == "a" else found
+        for found in made.pods
+    ]
+    return made
+
+
+def with_daemon(made: Cluster) -> Cluster:
+    made.pods.append(served("log", "half", owner="DaemonSet/log"))
+    return made
+
+
+def orphaned(made: Cluster) -> Cluster:
+    deleted("b")(made)
+    return made
+
+
+def with_plugin(made: Cluster) -> Cluster:
+    """The node once had a device plugin; its GPUs are served by a DeviceClass now."""
+    none, one = FrozenMap({"example.com/gpu": Quantity.of(0)}), FrozenMap({"example.com/gpu": Quantity.of(1)})
+    made.nodes = [replace(found, allocatable=found.allocatable.with_items(dict(none.items()))) for found in made.nodes]
+    made.pods[0] = replace(made.pods[0], claims=(), containers=(Container("main", one),))
+    return made
+
+
+OTHER_PODS: dict[str, Any] = {"pod_affinity": (PodAffinityTerm(None, "kubernetes.io/hostname"),)}
 ZONES = TopologySpread(1, "topology.kubernetes.io/zone", WhenUnsatisfiable.DO_NOT_SCHEDULE, None)
-SPREAD = {"topology_spread": (ZONES,)}
-LOOSE = {"topology_spread": (replace(ZONES, when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY),)}
+SPREAD: dict[str, Any] = {"topology_spread": (ZONES,)}
+ZONE = "topology.kubernetes.io/zone"
+APART: dict[str, Any] = {"pod_anti_affinity": (PodAffinityTerm(None, ZONE),)}
+ALONE: dict[str, Any] = {"pod_anti_affinity": (PodAffinityTerm(None, "kubernetes.io/hostname"),)}
+LOOSE: dict[str, Any] = {"topology_spread": (replace(ZONES, when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY),)}
 ONE_OR_TWO = FirstAvailable("gpu", (gpus(2, name="two"), gpus(name="one")))
 
 
@@ -137,6 +213,16 @@ ONE_OR_TWO = FirstAvailable("gpu", (gpus(2, name="two"), gpus(name="one")))
         pytest.param(cluster(**OTHER_PODS), runs("c", "full"), True, id="a pod came that it may have to be with"),
         pytest.param(cluster(**SPREAD), runs("c", "full"), True, id="a pod came where it is spread"),
         pytest.param(cluster(**LOOSE), runs("c", "full"), False, id="how it is spread is a wish"),
+        pytest.param(cluster(cpu="30", **APART), ended("b"), True, id="a pod went from the zone of other nodes"),
+        pytest.param(cluster(cpu="30", **ALONE), ended("b"), False, id="a pod went that only its own node matters to"),
+        pytest.param(cluster(cpu="30"), resized("web", "2"), True, id="it became smaller itself"),
+        pytest.param(cluster(), resized("h", "0.5"), True, id="a pod on a node with room became smaller"),
+        pytest.param(cluster(), resized("a", "0.5"), False, id="a pod on a node without GPUs became smaller"),
+        pytest.param(orphaned(cluster()), gone("b"), True, id="the claim of a deleted pod was released"),
+        pytest.param(with_network_cards(cluster()), ended("b"), True, id="a GPU is free beside the cards of others"),
+        pytest.param(with_daemon(cluster()), deleted("log"), True, id="a DaemonSet ended"),
+        pytest.param(with_plugin(cluster()), ended("h"), True, id="a DeviceClass serves the extended resource"),
+        pytest.param(cluster(), limits_known("half"), True, id="a node publishes its attach limits"),
         pytest.param(cluster(), runs("c", "idle"), False, id="an empty node stays now, without a GPU left"),
         pytest.param(cluster(), serves("idle"), True, id="an empty node stays now"),
         pytest.param(cluster(), comes("new"), True, id="a node came"),
@@ -204,7 +290,65 @@ def test_access_for_administrators_takes_no_device() -> None:
     assert tries(before, seen_by_loop(made)) == 1
 
 
-@pytest.mark.parametrize("changed", [{"classes": ()}, {"taint_rules": ("rule",)}])
+def test_an_anti_affinity_of_a_pod_elsewhere() -> None:
+    """It keeps pods out of a whole zone."""
+    made = cluster(cpu="30")
+    made.pods = [replace(found, **APART) if found.name == "b" else found for found in made.pods]
+    before = seen_by_loop(made)
+    deleted("b")(made)
+    assert tries(before, seen_by_loop(made)) == 1
+
+
+def test_a_volume_that_is_detached_after_its_pod() -> None:
+    after = seen_by_loop(cluster())
+    before = replace(after, attachments=(VolumeAttachment("half", "disk", "volume"),))
+    assert tries(before, after) == 1
+    assert tries(after, before) == 0
+
+
+def test_a_waiting_pod_gives_its_place_up() -> None:
+    state, seen = seen_by_loop(cluster()), list[Snapshot]()
+
+    def tried(without: Snapshot) -> Plan:
+        seen.append(without)
+        return Plan()
+
+    places = present(state, placements=(Placement("default/waits", Target.EXISTING, "half"),))
+    first = step(state, tried, plan=places)
+    second = step(state, tried, first.tried, plan=places, later=FIVE)
+    assert len(seen) == 1
+    step(state, tried, second.tried, plan=present(state), later=2 * FIVE)
+    assert len(seen) == 2
+
+
+def test_devices_of_no_single_node() -> None:
+    """A pod on a full node may hold one that a pod can use on every node."""
+    made = cluster(cpu="30")
+    network = ResourceSlice("net", "net", Pool("net"), (Device("card-0"),), NodeReach(all_nodes=True))
+
+    def seen() -> Snapshot:
+        found = seen_by_loop(made)
+        return replace(found, slices=(*found.slices, network))
+
+    before = seen()
+    ended("b")(made)
+    assert tries(before, seen()) == 1
+    assert tries(seen(), seen_by_loop(made)) == 1
+
+
+def test_a_pod_that_outlives_its_expected_duration_may_run_for_long() -> None:
+    def seen(minutes: int) -> Snapshot:
+        expected: dict[str, Any] = {"created": NOW.timestamp(), "expected_duration": timedelta(minutes=minutes)}
+        return seen_by_loop(cluster(**expected))
+
+    assert tries(short := seen(4), short, moved(launch(price=DEAR))) == 1
+    assert tries(long := seen(40), long, moved(launch(price=DEAR))) == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"classes": ()}, {"taint_rules": ("rule",)}, {"daemon_sets": (DaemonSet("default", "log", pod("log")),)}],
+)
 def test_whatever_every_answer_depends_on(changed: dict[str, Any]) -> None:
     before = seen_by_loop(cluster())
     assert tries(before, replace(before, **changed)) == 1
