@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Final, TypeVar
 
 from autoscaler.lifecycle.movable import by_namespace, deletion_cost, mark_of_node, obstacle
@@ -34,10 +35,10 @@ from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.moves import (
-    NOT_FOR_MOVES,
     Move,
     MoveContext,
     by_acting_pools,
+    ends_soon,
     price_now,
     text_of,
     try_move,
@@ -145,7 +146,7 @@ def consolidated(
         return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
     found = _Candidates(snapshot, plan, pools, now, catalog)
     tried = replace(tried, standing=found.standing(tried), outline=found.outline)
-    batch, stay = found.due(tried)
+    batch, beside, stay = found.due(tried)
     seen = replace(
         tried,
         answers=tried.answers.with_items(stay),
@@ -153,7 +154,7 @@ def consolidated(
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
-    plan, after = _tried(batch, found, found.move_context(make, attempt), seen) if batch else (plan, seen)
+    plan, after = _tried(batch, beside, found, found.move_context(make, attempt), seen) if batch else (plan, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
@@ -196,6 +197,7 @@ class _Candidates:
         self.prices: dict[str, Decimal] = {}
         self.nodes: list[ProvisionedNode] = []
         self._settling: list[datetime] = []
+        self._most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(snapshot.nodes))))
         awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
@@ -238,20 +240,26 @@ class _Candidates:
         """All pods that would have to move."""
         return [pod for node in nodes for pod in self.pods[node.node_name]]
 
-    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
-        """The nodes to try now, and the nodes before them whose pods stay, with the reason."""
+    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], list[ProvisionedNode], dict[str, Reason]]:
+        """The nodes to try now, those to try only together with them, and the nodes before them whose pods stay, with
+        the reason."""
         batch: list[ProvisionedNode] = []
         stay: dict[str, Reason] = {}
-        most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(self._snapshot.nodes))))
         again = [node for node in self.nodes if node.name in tried.going]
         due = [node for node in self.nodes if tried.next_for(node.name, self.now) <= self.now]
         for node in again or sorted(due, key=lambda node: self._turn(node, tried)):
-            if len(batch) == most or len(stay) == _LOOKS:
+            if len(batch) == self._most or len(stay) == _LOOKS:
                 break
             why = self._obstacle(node)
             stay |= {node.name: why} if why is not None else {}
             batch += [node] if why is None else []
-        return batch, stay
+        return batch, self._beside(batch) if batch and not again else [], stay
+
+    def _beside(self, batch: Sequence[ProvisionedNode]) -> list[ProvisionedNode]:
+        """Nodes that need no try of their own now: their pods may still move to one machine with those of the batch."""
+        names = {node.name for node in batch}
+        possible = (node for node in self.nodes if node.name not in names and self._obstacle(node) is None)
+        return list(islice(possible, self._most - len(batch)))
 
     def _turn(self, node: ProvisionedNode, tried: MovesTried) -> tuple[bool, float]:
         """The sort key: replaced nodes first, then those that were tried longest ago."""
@@ -289,12 +297,6 @@ class _Candidates:
         return not self.pools[node.pool].acts, *trouble, -self.prices[node.name], node.name
 
 
-def ends_soon(node: ProvisionedNode) -> bool:
-    """True if its machine ends at a known or limited time: pods on it have to move again."""
-    offering = node.offering
-    return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None
-
-
 def _is_idle(decision: NodeDecision) -> bool:
     """True if no pod needs the node: it stays only for some minutes."""
     return bool(decision.reasons) and decision.reasons[0].code is Code.NODE_EMPTY
@@ -305,11 +307,16 @@ def _keeps_for_pods(decision: NodeDecision) -> bool:
 
 
 def _tried(
-    batch: Sequence[ProvisionedNode], found: _Candidates, context: MoveContext, tried: MovesTried
+    batch: Sequence[ProvisionedNode],
+    beside: Sequence[ProvisionedNode],
+    found: _Candidates,
+    context: MoveContext,
+    tried: MovesTried,
 ) -> tuple[Plan, MovesTried]:
-    """Try the nodes one by one, and several together if none can be removed alone; return the move that saves most."""
+    """Try the nodes one by one, and several together, also with those `beside`, if none can be removed alone; return
+    the move that saves most."""
     answers, moves = dict(tried.answers), list[Move]()
-    for nodes in _sets(batch, moves):
+    for nodes in _sets(batch, beside, moves):
         result = try_move(nodes, found.pods_of(nodes), context)
         if isinstance(result, Reason):
             answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
@@ -345,13 +352,16 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
     return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
 
 
-def _sets(batch: Sequence[ProvisionedNode], moves: Sequence[Move]) -> Iterator[Sequence[ProvisionedNode]]:
+def _sets(
+    batch: Sequence[ProvisionedNode], beside: Sequence[ProvisionedNode], moves: Sequence[Move]
+) -> Iterator[Sequence[ProvisionedNode]]:
     """Each node alone; then, while no move was found, the first nodes together, fewer each time."""
     for node in batch:
         yield (node,)
-    count = min(len(batch), _MOST_TOGETHER)
+    every = [*batch, *beside]
+    count = min(len(every), _MOST_TOGETHER)
     while count > 1 and not moves:
-        yield batch[:count]
+        yield every[:count]
         count //= 2
 
 

@@ -52,6 +52,12 @@ def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
     return offering.usd_per_hour if listed is None else min(offering.usd_per_hour, listed)
 
 
+def ends_soon(node: ProvisionedNode) -> bool:
+    """True if its machine ends at a known or limited time: pods on it have to move again."""
+    offering = node.offering
+    return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None
+
+
 @dataclass(frozen=True, slots=True)
 class MoveContext:
     """The input of moves. `plan` is that of the present cluster. `make` makes another plan, `attempt` the same one

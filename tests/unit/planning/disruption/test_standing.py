@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -343,6 +344,23 @@ def test_a_pod_that_outlives_its_expected_duration_may_run_for_long() -> None:
 
     assert tries(short := seen(4), short, moved(launch(price=DEAR))) == 1
     assert tries(long := seen(40), long, moved(launch(price=DEAR))) == 0
+
+
+def test_a_node_whose_answer_stands_moves_together_with_another() -> None:
+    """Neither can go alone, and the first answer stands for hours when the second node comes."""
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [one.key for one in without.pods if one.node_name is None]
+        return moved(launch("one", Decimal(50), pods=tuple(wanted)), pods=wanted)
+
+    made = Cluster()
+    made.node("b", count=1)
+    made.runs("p", "b")
+    first = step(made.snapshot(pools=(POOL,), provisioned=(node("b"),)), tried)
+    made.node("a", count=1)
+    made.runs("q", "a")
+    second = step(made.snapshot(pools=(POOL,), provisioned=(node("b"), node("a"))), tried, first.tried, later=FIVE)
+    assert [bought.replaces for bought in second.plan.launches] == [("a", "b")]
 
 
 @pytest.mark.parametrize(
