@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
+from math import ceil
 from typing import Final
 
 from autoscaler.model.node import Node
@@ -21,8 +23,10 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.moves import remaining
 from autoscaler.planning.disruption.without_nodes import as_pending
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.scheduling.resources import pod_requests, units
-from instance_catalog.dataclass import dataclass
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.quantity import Quantity
@@ -30,6 +34,8 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.types.catalog import Catalog
 
 _ANY: Final = 1 << 62  # of devices that several claims can share
+_NO_LIMITS: Final[FrozenMap[Limit, Decimal]] = FrozenMap()
+_MUCH: Final = Decimal("inf")
 _BEYOND: Final = ""  # in place of the name of a node, for devices that are of no single node
 
 
@@ -51,11 +57,12 @@ class Occupancy:
 @dataclass(frozen=True, slots=True)
 class Outline:
     """The nodes by name, and the `sources` on which every answer depends. `shared`: there are devices that several
-    nodes can use."""
+    nodes can use. `scarce`: what is left of limits that the launches of a move may reach."""
 
     nodes: FrozenMap[str, Occupancy]
     sources: tuple[object, ...]
     shared: bool = False
+    scarce: FrozenMap[Limit, Decimal] = _NO_LIMITS
 
 
 NO_OUTLINE: Final = Outline(FrozenMap(), ())
@@ -82,10 +89,15 @@ class Standing:
 
 
 def outline_of(
-    snapshot: Snapshot, plan: Plan, needed: Collection[str], closed: frozenset[str], catalog: Catalog, now: datetime
+    snapshot: Snapshot,
+    plan: Plan,
+    moving: Mapping[str, Sequence[Pod]],
+    closed: frozenset[str],
+    catalog: Catalog,
+    now: datetime,
 ) -> Outline:
-    """`plan`: of the present cluster. `needed`: nodes with pods that not every node has. `closed`: nodes that nothing
-    moves to."""
+    """`plan`: of the present cluster. `moving`: pods that not every node has, by name of their node. `closed`: nodes
+    that nothing moves to."""
     pods, slices, held = _by_node(snapshot.pods), dict[str | None, list[ResourceSlice]](), _held(snapshot, plan)
     for slice_ in snapshot.slices:
         slices.setdefault(slice_.reach.node_name, []).append(slice_)
@@ -93,7 +105,7 @@ def outline_of(
         node.name: Occupancy(
             tuple(pods.get(node.name, ())),
             frozenset(held.get(node.name, ())),
-            node.name not in needed and node.name not in held,
+            node.name not in moving and node.name not in held,
             node.allocatable,
             tuple(slices.get(node.name, ())),
             (node.name in closed, *_state(node)),
@@ -104,7 +116,21 @@ def outline_of(
     beyond = tuple(slices.get(None, ())), frozenset(held.get(_BEYOND, ())), wide
     kinds = snapshot.pools, snapshot.blocks, snapshot.classes, snapshot.taint_rules, snapshot.daemon_sets
     sources = (*kinds, *beyond, catalog.digest, *_avoided(snapshot, now))
-    return Outline(FrozenMap(nodes), sources, shared=any(slice_.devices for slice_ in beyond[0]))
+    shared = any(slice_.devices for slice_ in beyond[0])
+    return Outline(FrozenMap(nodes), sources, shared, _scarce(snapshot, moving, catalog, now))
+
+
+def _scarce(
+    snapshot: Snapshot, moving: Mapping[str, Sequence[Pod]], catalog: Catalog, now: datetime
+) -> FrozenMap[Limit, Decimal]:
+    """Launches that replace a node are no more than its pods, and cost less than it."""
+    nodes = max(map(len, moving.values()), default=0)
+    largest = max((found.accelerator_count for found in catalog.types.values()), default=0)
+    dearest = max((node.offering.usd_per_hour or Decimal(0) for node in snapshot.provisioned), default=Decimal(0))
+    enough = {"accelerators": Decimal(nodes * ceil(largest)), "usdPerHour": dearest}
+    limits = limits_of(snapshot, catalog, Policy(), now)
+    few = (limit for limit in limits if limit.remaining < enough.get(limit.resource, nodes))
+    return FrozenMap({replace(limit, remaining=Decimal(0)): limit.remaining for limit in few})
 
 
 def _state(node: Node) -> tuple[object, ...]:
@@ -172,7 +198,7 @@ def still_standing(
     now: datetime,
 ) -> FrozenMap[str, Standing]:
     """Those of the answers that a try would give again."""
-    if before.sources != after.sources:
+    if before.sources != after.sources or any(after.scarce.get(x, _MUCH) > left for x, left in before.scarce.items()):
         return FrozenMap()
     answers = FrozenMap({name: one for name, one in answers.items() if one.until is None or now < one.until})
     changed = {name for name, found in after.nodes.items() if before.nodes.get(name) != found}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.model.capacity import Limits
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import Container, PodAffinityTerm, PodClaim, TopologySpread, WhenUnsatisfiable
 from autoscaler.model.resource_claim import (
@@ -246,6 +247,28 @@ def test_a_node_that_goes_makes_no_move_cheaper() -> None:
     before = seen_by_loop(made := cluster())
     goes("idle")(made)
     assert tries(before, seen_by_loop(made), moved(launch(price=DEAR))) == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "again"),
+    [
+        (Limits(nodes=2), True),
+        (Limits(nodes=20), False),
+        (Limits(accelerators=16), True),
+        (Limits(accelerators=160), False),
+        (Limits(usd_per_hour=Decimal(90)), True),
+        (Limits(usd_per_hour=Decimal(900)), False),
+    ],
+)
+def test_a_node_that_goes_lets_a_cheaper_one_come_where_a_limit_is_reached(limits: Limits, again: bool) -> None:
+    def seen(*names: str) -> Snapshot:
+        pools = (replace(POOL, limits=limits),)
+        return made.snapshot(pools=pools, provisioned=tuple(map(node, names)))
+
+    made = cluster()
+    before = seen("old", "idle")
+    goes("idle")(made)
+    assert tries(before, seen("old"), moved(launch(price=DEAR))) == again
 
 
 def test_a_move_that_pods_in_line_prevent_is_tried_again() -> None:
