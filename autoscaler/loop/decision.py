@@ -107,7 +107,9 @@ def decide(
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
     attempt = partial(make, policy=policy.only_answers())
-    whole = _completed(decisions, snapshot, found) if found else _moved(decisions, make, attempt, catalog, moves)
+    whole = (
+        _completed(decisions, snapshot, found) if found else _moved(decisions, make, attempt, catalog, moves, policy)
+    )
     return _answered(replace(whole, searched=searched_after(searched, failing, found, now)), make, seen)
 
 
@@ -170,12 +172,20 @@ def _moved(
     attempt: Callable[[Snapshot], Plan],
     catalog: Catalog,
     moves: MovesTried,
+    policy: Policy,
 ) -> Decisions:
     """The decisions with the next step of moving running pods to where they cost less. It saves money only: an error in
     it must not keep pending pods waiting."""
     try:
         found = consolidated(
-            decisions.plan, decisions.snapshot, make, decisions.now, moves, attempt=attempt, catalog=catalog
+            decisions.plan,
+            decisions.snapshot,
+            make,
+            decisions.now,
+            moves,
+            attempt=attempt,
+            catalog=catalog,
+            policy=policy,
         )
     except Exception as error:  # noqa: BLE001 a bug, which the loop logs
         return replace(decisions, unmoved=error)

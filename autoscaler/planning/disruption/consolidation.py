@@ -52,6 +52,7 @@ from autoscaler.planning.disruption.standing import (
     with_answers,
     without_answers,
 )
+from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
@@ -67,8 +68,7 @@ _LOOKS: Final = 200
 PAUSE: Final = timedelta(seconds=15)
 _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
-# The same for a node that a plan would leave as it is, while its pods have no more room elsewhere: only spending guards
-# and the time of day can change the answer.
+# The same for a node that a plan would leave as it is, while its pods have no more room elsewhere.
 UNCHANGED: Final = timedelta(hours=6)
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
@@ -127,6 +127,7 @@ def consolidated(
     *,
     attempt: Callable[[Snapshot], Plan],
     catalog: Catalog,
+    policy: Policy,
 ) -> Consolidated:
     """The plan with the next step of consolidation, if there is one. `make` and `attempt`: see MoveContext."""
     pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
@@ -145,7 +146,9 @@ def consolidated(
     if tried.last is not None and now < tried.last + PAUSE and not tried.going:
         return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
     found = _Candidates(snapshot, plan, pools, now, catalog)
-    tried = replace(tried, standing=found.standing(tried), outline=found.outline)
+    outline = outline_of(snapshot, plan, found.pods, found.closed, catalog, now, policy)
+    standing = still_standing(tried.standing, tried.outline, outline, snapshot.claims, now)
+    tried = replace(tried, standing=standing, outline=outline)
     batch, beside, stay = found.due(tried)
     seen = replace(
         tried,
@@ -211,12 +214,7 @@ class _Candidates:
                 self.nodes.append(node)
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
-        self._closed = frozenset({node.node_name for node in snapshot.provisioned if ends_soon(node)} | self._booked)
-        self.outline = outline_of(snapshot, plan, self.pods, self._closed, catalog, now)
-
-    def standing(self, tried: MovesTried) -> FrozenMap[str, Standing]:
-        """The answers that a try would give again."""
-        return still_standing(tried.standing, tried.outline, self.outline, self._snapshot.claims, self.now)
+        self.closed = frozenset({node.node_name for node in snapshot.provisioned if ends_soon(node)} | self._booked)
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""
@@ -231,7 +229,7 @@ class _Candidates:
             prices=self.prices,
             saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
             idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},
-            closed=self._closed,
+            closed=self.closed,
             now=self.now,
             first=frozenset(key for node in own if names.intersection(node.replaces) for key in node.pods),
         )
@@ -330,7 +328,7 @@ def _tried(
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
         standing=with_answers(
-            tried.standing, batch, answers, found.pods, context.snapshot.claims, outline=found.outline, now=found.now
+            tried.standing, batch, answers, found.pods, context.snapshot.claims, outline=tried.outline, now=found.now
         ),
     )
     pools = {pool.name: pool for pool in context.snapshot.pools}

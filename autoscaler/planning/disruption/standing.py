@@ -95,6 +95,7 @@ def outline_of(
     closed: frozenset[str],
     catalog: Catalog,
     now: datetime,
+    policy: Policy,
 ) -> Outline:
     """`plan`: of the present cluster. `moving`: pods that not every node has, by name of their node. `closed`: nodes
     that nothing moves to."""
@@ -117,18 +118,19 @@ def outline_of(
     kinds = snapshot.pools, snapshot.blocks, snapshot.classes, snapshot.taint_rules, snapshot.daemon_sets
     sources = (*kinds, *beyond, catalog.digest, *_avoided(snapshot, now))
     shared = any(slice_.devices for slice_ in beyond[0])
-    return Outline(FrozenMap(nodes), sources, shared, _scarce(snapshot, moving, catalog, now))
+    return Outline(
+        FrozenMap(nodes), sources, shared, _scarce(snapshot, moving, limits_of(snapshot, catalog, policy, now), catalog)
+    )
 
 
 def _scarce(
-    snapshot: Snapshot, moving: Mapping[str, Sequence[Pod]], catalog: Catalog, now: datetime
+    snapshot: Snapshot, moving: Mapping[str, Sequence[Pod]], limits: Iterable[Limit], catalog: Catalog
 ) -> FrozenMap[Limit, Decimal]:
     """Launches that replace a node are no more than its pods, and cost less than it."""
     nodes = max(map(len, moving.values()), default=0)
     largest = max((found.accelerator_count for found in catalog.types.values()), default=0)
     dearest = max((node.offering.usd_per_hour or Decimal(0) for node in snapshot.provisioned), default=Decimal(0))
     enough = {"accelerators": Decimal(nodes * ceil(largest)), "usdPerHour": dearest}
-    limits = limits_of(snapshot, catalog, Policy(), now)
     few = (limit for limit in limits if limit.remaining < enough.get(limit.resource, nodes))
     return FrozenMap({replace(limit, remaining=Decimal(0)): limit.remaining for limit in few})
 

@@ -20,6 +20,7 @@ from autoscaler.planning.disruption.consolidation import (
     MovesTried,
     consolidated,
 )
+from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from tests.builders import CATALOG, NOW, ours, pod, snapshot
@@ -88,9 +89,13 @@ def step(
     plan: Plan | None = None,
     later: timedelta = timedelta(0),
     catalog: Catalog = CATALOG,
+    policy: Policy | None = None,
 ) -> Consolidated:
     make = tried if callable(tried) else lambda _: tried
-    return consolidated(plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=catalog)
+    given = policy or Policy()
+    return consolidated(
+        plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=catalog, policy=given
+    )
 
 
 def drained(result: Consolidated) -> list[str]:

@@ -19,11 +19,13 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from autoscaler.model.spending import Spending
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     Consolidated,
 )
 from autoscaler.planning.disruption.without_nodes import without_nodes
+from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
@@ -343,6 +345,14 @@ def test_several_nodes_together_where_none_can_go_alone() -> None:
     result = step(state(pods, nodes), tried)
     assert [bought.replaces for bought in result.plan.launches] == [("n0", "n1", "n2")]
     assert {codes(d.reasons)[-1] for d in result.plan.nodes} == {Code.NODE_REPLACED}
+
+
+def test_a_spending_guard_lets_more_be_launched_as_time_passes() -> None:
+    policy = Policy(max_launches_per_hour=2)
+    found = state(spending=Spending(NOW, recent_launches=Decimal(2)))
+    first = step(found, Plan(), policy=policy)
+    assert "old" in first.tried.standing
+    assert drained(step(found, moved(), first.tried, policy=policy, later=timedelta(minutes=5))) == ["old"]
 
 
 def test_the_move_that_saves_most_is_taken() -> None:
