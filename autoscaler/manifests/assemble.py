@@ -26,6 +26,7 @@ from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.types.clouds import Sidecar, cloud_facts
 
 V = TypeVar("V")
+_BEFORE_ANY_GIVEN: Final = -1.0  # a class of a file without creationTimestamp has 0
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 # Amazon EKS: amazon-eks user guide, storage (gp2 is what clusters are made with; gp3 is made by people).
 # GKE: Google Cloud documentation, persistent volumes (standard-rwo and premium-rwo of the PD CSI driver). Its class
@@ -43,11 +44,7 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
 
     `drivers` are those that the catalog describes, whose classes count like those of a chart.
     """
-    installed = {
-        row.name: DeviceClass(row.name, tuple(Selector(text) for text in row.selectors), row.extended_resource_name)
-        for row in builtin_device_classes(profile, drivers)
-    }
-    manifests.classes = installed | manifests.classes
+    manifests.classes = _installed_classes(profile, drivers) | manifests.classes
     shared = profile.gates.workload_resource_claims
     for key, pod in list(manifests.pods.items()):
         group = manifests.gangs.get(f"{pod.namespace}/{pod.pod_group}") if shared and pod.pod_group else None
@@ -60,6 +57,19 @@ def complete(manifests: ManifestSet, profile: KubernetesProfile, drivers: tuple[
     bound = with_made_volumes(with_bound_claims(given))
     manifests.volumes |= bound.bound_volumes
     manifests.volume_claims |= bound.bound_claims
+
+
+def _installed_classes(profile: KubernetesProfile, drivers: tuple[CustomDriver, ...]) -> dict[str, DeviceClass]:
+    """The driver charts' classes. They are older than any class given: of one extended resource, the given one wins."""
+    return {
+        row.name: DeviceClass(
+            row.name,
+            tuple(Selector(text) for text in row.selectors),
+            row.extended_resource_name,
+            created=_BEFORE_ANY_GIVEN,
+        )
+        for row in builtin_device_classes(profile, drivers)
+    }
 
 
 def _add_gang_replica(manifests: ManifestSet, key: str) -> None:

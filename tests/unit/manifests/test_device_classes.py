@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autoscaler.dra.claims.extended_resources import extended_resource_classes
 from instance_catalog.diagnostic import Severity
 from tests.unit.manifests.texts import CLAIM, POD, changed, loaded, messages
 
@@ -36,3 +37,15 @@ def test_classes_of_one_object_that_nobody_knows_are_one_warning() -> None:
         "add the DeviceClasses to the files (`kubectl get deviceclass one.acme.org two.acme.org -o yaml`), or correct "
         "the names; unless"
     )
+
+
+def test_a_given_class_serves_an_extended_resource_before_that_of_a_chart() -> None:
+    """The chart was installed before: of several classes with one extended resource, the API picks the newest."""
+    class_ = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: mig.example.com}
+spec: {extendedResourceName: nvidia.com/gpu}
+"""
+    classes = loaded(POD, CLAIM, class_).snapshot.classes
+    assert extended_resource_classes(classes)["nvidia.com/gpu"].name == "mig.example.com"
