@@ -49,6 +49,8 @@ _REST: Final = timedelta(days=1)
 _FORGET_EVERY: Final = 64
 # The consolidation of all pools under a policy; under the others each pool has its own.
 _CONSOLIDATE: Final = {"closing": ConsolidationPolicy.CLOSE, "cheaper": ConsolidationPolicy.CHEAPER}
+# What greedy, to which the others are compared, does not do. Its pools remove empty nodes instead.
+_NOT_GREEDY: Final = frozenset(policy.value for policy in _CONSOLIDATE.values())
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks that have arrived, and of all."""
@@ -217,12 +219,16 @@ def _pods_of(task: Task) -> list[Task]:
 
 def _of_variant(manifest: Object, variant: Variant) -> Object:
     """The object; a pool with the variant's time until an empty node is removed, and its consolidation."""
+    if manifest["kind"] != CAPACITY_POOLS.kind:
+        return manifest
     changes = {}
     if variant.keep_alive is not None:
         changes["after"] = duration_text(variant.keep_alive)
     if variant.policy in _CONSOLIDATE:
         changes["consolidate"] = _CONSOLIDATE[variant.policy].value
-    if manifest["kind"] != CAPACITY_POOLS.kind or not changes:
+    elif variant.policy == "greedy" and manifest["spec"].get("disruption", {}).get("consolidate") in _NOT_GREEDY:
+        changes["consolidate"] = ConsolidationPolicy.WHEN_EMPTY.value
+    if not changes:
         return manifest
     changed: Object = copied(manifest)
     changed["spec"].setdefault("disruption", {}).update(changes)

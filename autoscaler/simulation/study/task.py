@@ -71,9 +71,10 @@ class Variant:
     """One way to run a study.
 
     `policy` greedy: each pod (a gang: its pods) is planned for by itself, in the order of arrival, the largest first
-    within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all
-    that waits is planned together, as the controller does. closing and cheaper: the same, with `disruption.consolidate`
-    Close or Cheaper in every pool. `keep_alive` stands instead of `disruption.after` of every pool; None: as the pools
+    within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. No node closes
+    and no pod moves, whatever the pools say. foreslice: all that waits is planned together, as the controller does,
+    with each pool's own `disruption.consolidate`. closing and cheaper: the same, with Close or Cheaper in every pool.
+    `keep_alive` stands instead of `disruption.after` of every pool; None: as the pools
     say.
     """
 

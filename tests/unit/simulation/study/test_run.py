@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import PODS
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.simulation.study.prepared import prepare
@@ -180,6 +181,26 @@ def test_a_closed_node_ends_with_the_pods_that_it_has() -> None:
     assert found.nodes == {"g6.12xlarge": 1, "g6.xlarge": 4}
     assert found.usd < spread.usd * Decimal("0.6")
     assert (found.finished, found.interrupted, found.moved) == (6, 0, 0)
+
+
+@pytest.mark.parametrize("own", ["Close", "Cheaper"])
+def test_greedy_closes_and_moves_nothing_whatever_the_pools_say(own: str) -> None:
+    """The other policies are compared to it."""
+    plain = crumbs(20)
+    plain = replace(plain, tasks=tuple(replace(one, checkpoint=timedelta(0)) for one in plain.tasks))
+    pools = replace(plain, objects=tuple(_with_consolidate(pool, own) for pool in plain.objects))
+    usd = {
+        (name, policy): Run(found, Variant(policy), catalog()).outcome().usd
+        for name, found in (("plain", plain), ("pools", pools))
+        for policy in ("greedy", "foreslice")
+    }
+    assert usd["pools", "greedy"] == usd["plain", "greedy"]
+    assert usd["pools", "foreslice"] < usd["plain", "foreslice"]
+
+
+def _with_consolidate(pool: Object, own: str) -> Object:
+    disruption = pool["spec"]["disruption"] | {"consolidate": own}
+    return {**pool, "spec": {**pool["spec"], "disruption": disruption}}
 
 
 def test_a_closed_node_opens_for_pods_that_nothing_can_be_bought_for() -> None:
