@@ -89,7 +89,9 @@ def _price(inputs: Inputs, text: str) -> Inputs:
     prices = _with_price(found.prices, capacity_type, usd)
     zones = FrozenMap({z: _with_price(known, capacity_type, usd) for z, known in found.zone_prices.items()})
     if (prices, zones) == (found.prices, found.zone_prices) and not _has(found, capacity_type):
-        step = "an overlay adds one: `foreslice catalog edit`"
+        field = "price" if capacity_type is CapacityType.ON_DEMAND else f"price.{kind}"
+        command = f"foreslice catalog set {found.name} {field}={amount} --into DIR --reason WHY"
+        step = f"add one: `{command}`, and give --catalog DIR"
         raise BadInputError(f"--what-if: {found.name} has no {kind} price that could change", next_step=step)
     return _with_types(inputs, {found.name: replace(found, prices=prices, zone_prices=zones)})
 

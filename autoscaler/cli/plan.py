@@ -32,7 +32,7 @@ from autoscaler.cli.common.plan_options import cost_option, costs_of, print_cost
 from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.terminal import announced
 from autoscaler.cli.common.where import Asked, where_options
-from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
+from autoscaler.cli.common.why import print_type_answers, refuse_unused, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice, reason_of, surprise
 from autoscaler.lint.devices.network_advice import network_advice
@@ -138,8 +138,7 @@ def plan(
     the whole catalog is on offer, and the plan says which driver profile a pool must have. With --live it reads them
     from a running cluster. Nothing needs to be installed there; you need the right to list objects in all namespaces.
 
-    Prices are those of the region. A plan buys nothing in a region without prices; `foreslice catalog sync` imports
-    them.
+    Prices are those of the region. In one without prices a plan buys nothing; `foreslice catalog sync` imports them.
 
     \b
     Try:
@@ -160,6 +159,7 @@ def plan(
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
+    refuse_unused(why, questions, {"--cost-by": cost_by, "--html": html, "--write-objects": objects})
     files = partial(_read_files, paths, directories, strict=strict, skip=skip_unknown)
     loaded, read_catalog = (partial(_read_cluster, kubeconfig, context) if live else files)(kubernetes_version)
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)

@@ -11,6 +11,7 @@ from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import markdown_table, markdown_text, print_data, print_table
 from autoscaler.report.plan_costs import USAGE, cost_key, costs_document, costs_table
+from autoscaler.report.words import counted
 
 _SHOWN = 3
 
@@ -49,6 +50,10 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
             print_table(table.columns, table.rows, title=table.title)
             click.echo("")
     click.echo(diff_summary(difference))
+    never = {left.pod for left in found.plan.left_out} & {left.pod for left in plan.left_out}
+    if never:
+        text = counted(len(never), "pod")
+        click.echo(f"{text} cannot be placed, before or after: without --what-if the plan says why")
     lost = lost_places(difference)
     # These are pods of one change: a few reasons are enough for all of them.
     for entry in [left for left in plan.left_out if left.pod in lost][:_SHOWN]:

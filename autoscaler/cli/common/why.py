@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -39,6 +39,14 @@ def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dic
         yield type_answer_document(
             ask_type(instance_type, pod, found.snapshot, found.catalog, found.plan, found.policy, found.now)
         )
+
+
+def refuse_unused(why: str, questions: Sequence[str], options: Mapping[str, object]) -> None:
+    """Raises UsageError if --why or --what-if prints its answer instead of the plan that `options` ask for."""
+    instead = "--why" if why else "--what-if"
+    unused = [name for name, given in {"--what-if": why and questions, **options}.items() if given]
+    if unused and (why or questions):
+        raise click.UsageError(f"{instead} prints its answer instead of the plan: leave out {' and '.join(unused)}.")
 
 
 def print_type_answers(answers: Sequence[dict[str, Any]], output: str) -> None:
