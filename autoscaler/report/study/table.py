@@ -71,6 +71,8 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
     first = outcomes[0]
     yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
     yield f"at least: {gap.at_least:,.2f} $, each task's devices at the cheapest price that fits"
+    for cut in (outcome for outcome in outcomes if outcome.usd < gap.at_least and not outcome.never_started):
+        yield f"{cut.name} costs less than that: the time ended before the pods that had waited did, so they ran less"
     yield from _best_of_others(outcomes, gap)
     for moving in (outcome for outcome in outcomes if outcome.moved):
         yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"

@@ -85,7 +85,8 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     without = {kind_of(samples[index]) for index in hopeless}
     tasks = tuple(task for task in study.tasks if kind_of(task) not in without)
     if not tasks:
-        raise BadInputError("no task is left to simulate", next_step="\n  ".join(lines[:_SHOWN]))
+        early = "every task arrives after the end: raise spec.length, or let tasks arrive earlier"
+        raise BadInputError("no task is left to simulate", next_step="\n  ".join(lines[:_SHOWN]) or early)
     study = replace(study, tasks=tasks)
     return Prepared(study, kept, lines, Machines.of(offered, loaded.snapshot).at_least(study))
 

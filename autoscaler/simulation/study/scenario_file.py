@@ -128,7 +128,7 @@ def _arrivals(fields: Fields) -> Arrivals:
     every, per_hour = _read(found, "every", span, None), _read(found, "perHour", amount, 0.0)
     if sum((at is not None, every is not None, per_hour > 0)) != 1:
         fields.error(
-            "arrivals", "one of at, every and perHour is needed", "write `arrivals: {perHour: 2}`, for example"
+            "arrivals", "exactly one of at, every and perHour is needed", "write `arrivals: {perHour: 2}`, for example"
         )
         found.ignore("between")
         return Arrivals(at=(timedelta(0),))

@@ -161,7 +161,7 @@ def test_a_scenario_becomes_tasks() -> None:
         ({"duration": "-30"}, "s.yaml:10: Simulation s: spec.workloads[0].duration: '-30' is negative"),
         ({"duration": "{median: 1h, p95: 30m}"}, "spec.workloads[0].duration: a median and a p95 are needed"),
         ({"arrivals": "{perHour: .nan}"}, "spec.workloads[0].arrivals.perHour: 'nan' is not a finite number"),
-        ({"arrivals": "{every: 1h, perHour: 2}"}, "spec.workloads[0].arrivals: one of at, every and perHour"),
+        ({"arrivals": "{every: 1h, perHour: 2}"}, "spec.workloads[0].arrivals: exactly one of at, every and"),
         ({"arrivals": "{every: 0s}"}, "spec.workloads[0].arrivals.every: is 0"),
         (
             {"arrivals": "{every: 1h, between: 9-8}"},
@@ -204,6 +204,12 @@ def test_extreme_durations_are_durations(p95: str) -> None:
 @pytest.mark.parametrize("rate", ["1e-320", "5e-324", "1e-9"])
 def test_a_rate_may_be_too_small_for_any_arrival(rate: str) -> None:
     assert scenario(arrivals=f"{{perHour: {rate}}}").tasks == ()
+
+
+def test_tasks_that_all_arrive_after_the_end_are_told() -> None:
+    with pytest.raises(BadInputError, match="no task is left to simulate") as raised:
+        prepare(Study("s", scenario(arrivals="{at: [90d]}").tasks, (POOL,)), catalog(), skip=False)
+    assert raised.value.next_step == "every task arrives after the end: raise spec.length, or let tasks arrive earlier"
 
 
 def test_a_gang_that_the_limits_never_admit_is_refused() -> None:

@@ -87,6 +87,19 @@ def test_there_is_no_share_where_runs_cannot_be_compared(greedy: list[Outcome], 
     assert Gap.of(Decimal(60), greedy).closed(replace(OUTCOME, **ours)) is None
 
 
+def test_a_run_that_the_end_cuts_short_may_cost_less_than_the_bound() -> None:
+    """The second pod waits for the only node, and the study ends before it does."""
+    pool = {**POOL, "spec": {**POOL["spec"], "limits": {"nodes": 1}}}
+    tasks = tuple(replace(task(n, 600 * n, 5400), shape=Shape(gpus=4, cpu=1000, memory=1024)) for n in (0, 1))
+    prepared = prepare(Study("small", tasks, (pool,), timedelta(hours=2)), catalog(), skip=False)
+    found = Run(prepared.study, Variant("greedy"), catalog()).outcome()
+    gap = Gap.of(prepared.at_least, [found])
+    assert (found.usd < gap.at_least, found.never_started) == (True, 0)
+    said = "greedy, keep-alive pool costs less than that: the time ended before the pods that had waited did"
+    assert any(line.startswith(said) for line in summary_lines("x", [found], gap))
+    assert not any("less than that" in line for line in summary_lines("x", [found], Gap.of(found.usd, [found])))
+
+
 def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
     slow = replace(OUTCOME, usd=Decimal(70), keep_alive="0s", waits=(0.0, 10.0, 20.0, 401.0))
     quick = replace(OUTCOME, usd=Decimal(80))
