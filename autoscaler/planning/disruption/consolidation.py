@@ -59,9 +59,11 @@ from instance_catalog.types.catalog import Catalog
 
 V = TypeVar("V")
 
-# The most moves that are tried in one reconcile, and their work: each is a plan of the whole cluster.
+# The most moves that are tried in one reconcile, and their work: each is a plan of the whole cluster with all pending
+# pods. At least two may be tried whatever these cost, since some nodes can only be removed together.
 _TRIES: Final = 8
 _NODES_PLANNED: Final = 2_000
+_WORK_PLANNED: Final = 2_000_000
 _MOST_TOGETHER: Final = 8
 # The most nodes that are checked without a move in one reconcile: such a check is cheap, but not for thousands.
 _LOOKS: Final = 200
@@ -200,7 +202,8 @@ class _Candidates:
         self.prices: dict[str, Decimal] = {}
         self.nodes: list[ProvisionedNode] = []
         self._settling: list[datetime] = []
-        self._most = max(1, min(_TRIES, _NODES_PLANNED // max(1, len(snapshot.nodes))))
+        affordable = max(2, _WORK_PLANNED // max(1, plan.work))
+        self._most = max(1, min(_TRIES, affordable, _NODES_PLANNED // max(1, len(snapshot.nodes))))
         awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
