@@ -21,17 +21,15 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from autoscaler.lifecycle.movable import by_namespace, deletion_cost, mark_of_node, obstacle
-from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving, is_stopped, may_take_pods
+from autoscaler.lifecycle.provisioned_node import is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
-from autoscaler.model.plan import NodeAction, NodeDecision, Plan, Target
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.moves import (
@@ -39,6 +37,7 @@ from autoscaler.planning.disruption.moves import (
     MoveContext,
     by_acting_pools,
     ends_soon,
+    is_quiet,
     price_now,
     text_of,
     try_move,
@@ -72,13 +71,13 @@ _SOON: Final = timedelta(seconds=1)
 AGAIN: Final = timedelta(minutes=5)
 # The same for a node that a plan would leave as it is, while its pods have no more room elsewhere.
 UNCHANGED: Final = timedelta(hours=6)
+# The time between tries of due nodes together with others: one machine may cost less than two whose answers stand.
+_TOGETHER: Final = timedelta(hours=1)
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
 # The time between two replacements for the same node; it doubles each time.
 _NO_SECOND: Final = timedelta(hours=1)
 _LONGEST_WAIT: Final = timedelta(days=1)
-# Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
-_BINDING: Final = 600
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 _NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
 _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
@@ -89,10 +88,12 @@ _NONE_STANDING: Final[FrozenMap[str, Standing]] = FrozenMap()
 class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
-    tainted nodes, which are tried once more before they drain. `standing`: answers that a try would give again, since
+    tainted nodes, which are tried once more before they drain. `together`: when nodes were last tried together with
+    others that were not due. `standing`: answers that a try would give again, since
     nothing has changed for them up to the state in `outline`."""
 
     last: datetime | None = None
+    together: datetime | None = None
     tried: FrozenMap[str, datetime] = _NO_TIMES
     answers: FrozenMap[str, Reason] = _NO_ANSWERS
     replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
@@ -151,7 +152,7 @@ def consolidated(
     outline = outline_of(snapshot, plan, found.pods, found.closed, catalog, now, policy)
     standing = still_standing(tried.standing, tried.outline, outline, snapshot.claims, now)
     tried = replace(tried, standing=standing, outline=outline)
-    batch, beside, stay = found.due(tried)
+    batch, stay = found.due(tried)
     seen = replace(
         tried,
         answers=tried.answers.with_items(stay),
@@ -159,23 +160,9 @@ def consolidated(
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
+    beside = [] if tried.going else found.beside(batch, tried)
     plan, after = _tried(batch, beside, found, found.move_context(make, attempt), seen) if batch else (plan, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
-
-
-def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
-    """True if nothing is in progress in pools that act: no launch, no node that starts or is removed, and no pod that
-    is about to be bound.
-
-    A provider may hold machines for weeks, and so may a pod have a place without being bound: these do not count.
-    """
-    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
-    young = {pod.key for pod in snapshot.pods if pod.node_name is None and pod.created > now.timestamp() - _BINDING}
-    here = {n.name: n for n in snapshot.provisioned if n.pool in acting and n.name not in snapshot.waiting}
-    launching = any(launch.pool in acting for launch in plan.launches)
-    placed = any(p.target is not Target.NEW and p.pod in young and not is_virtual(p.pod) for p in plan.placements)
-    going = any(d.action in (NodeAction.DRAIN, NodeAction.NOTICE) and d.provisioned_node in here for d in plan.nodes)
-    return not (launching or placed or going or any(is_coming(node) or is_leaving(node) for node in here.values()))
 
 
 def _consolidates(pool: CapacityPool) -> bool:
@@ -241,9 +228,8 @@ class _Candidates:
         """All pods that would have to move."""
         return [pod for node in nodes for pod in self.pods[node.node_name]]
 
-    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], list[ProvisionedNode], dict[str, Reason]]:
-        """The nodes to try now, those to try only together with them, and the nodes before them whose pods stay, with
-        the reason."""
+    def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
+        """The nodes to try now, and the nodes before them whose pods stay, with the reason."""
         batch: list[ProvisionedNode] = []
         stay: dict[str, Reason] = {}
         again = [node for node in self.nodes if node.name in tried.going]
@@ -254,10 +240,12 @@ class _Candidates:
             why = self._obstacle(node)
             stay |= {node.name: why} if why is not None else {}
             batch += [node] if why is None else []
-        return batch, self._beside(batch) if batch and not again else [], stay
+        return batch, stay
 
-    def _beside(self, batch: Sequence[ProvisionedNode]) -> list[ProvisionedNode]:
-        """Nodes that need no try of their own now: their pods may still move to one machine with those of the batch."""
+    def beside(self, batch: Sequence[ProvisionedNode], tried: MovesTried) -> list[ProvisionedNode]:
+        """Nodes that need no try of their own now, if some are due together with those of the batch."""
+        if tried.together is not None and self.now < tried.together + _TOGETHER:
+            return []
         names = {node.name for node in batch}
         possible = (node for node in self.nodes if node.name not in names and self._obstacle(node) is None)
         return list(islice(possible, self._most - len(batch)))
@@ -328,6 +316,7 @@ def _tried(
     after = replace(
         tried,
         last=found.now,
+        together=found.now if beside else tried.together,
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
         standing=with_answers(

@@ -12,13 +12,16 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving
 from autoscaler.model.capacity import CapacityPool, Saving
-from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.dataclass import dataclass, replace
@@ -28,6 +31,8 @@ from instance_catalog.types.instance_type import CapacityType
 _HOUR: Final = timedelta(hours=1)
 # Capacity that may start late, or that its provider takes away at a known time: no move uses it.
 NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START, CapacityType.CAPACITY_BLOCK})
+# Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
+_BINDING: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,21 @@ class Move:
     nodes: tuple[ProvisionedNode, ...]
     launches: tuple[PlannedNode, ...]
     saved: Decimal
+
+
+def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
+    """True if nothing is in progress in pools that act: no launch, no node that starts or is removed, and no pod that
+    is about to be bound.
+
+    A provider may hold machines for weeks, and so may a pod have a place without being bound: these do not count.
+    """
+    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
+    young = {pod.key for pod in snapshot.pods if pod.node_name is None and pod.created > now.timestamp() - _BINDING}
+    here = {n.name: n for n in snapshot.provisioned if n.pool in acting and n.name not in snapshot.waiting}
+    launching = any(launch.pool in acting for launch in plan.launches)
+    placed = any(p.target is not Target.NEW and p.pod in young and not is_virtual(p.pod) for p in plan.placements)
+    going = any(d.action in (NodeAction.DRAIN, NodeAction.NOTICE) and d.provisioned_node in here for d in plan.nodes)
+    return not (launching or placed or going or any(is_coming(node) or is_leaving(node) for node in here.values()))
 
 
 def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:

@@ -12,6 +12,7 @@ import pytest
 from autoscaler.model.capacity import Limits
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import Container, PodAffinityTerm, PodClaim, TopologySpread, WhenUnsatisfiable
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.resource_claim import (
     AllocatedDevice,
     Allocation,
@@ -22,6 +23,7 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.storage import VolumeAttachment
+from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -384,6 +386,25 @@ def test_a_node_whose_answer_stands_moves_together_with_another() -> None:
     made.runs("q", "a")
     second = step(made.snapshot(pools=(POOL,), provisioned=(node("b"), node("a"))), tried, first.tried, later=FIVE)
     assert [bought.replaces for bought in second.plan.launches] == [("a", "b")]
+
+
+def test_nodes_are_tried_together_with_others_once_an_hour() -> None:
+    """Such a try costs a plan with the pods of many nodes, and one node is nearly always due."""
+    made, together, seen = Cluster(), list[int](), NOTHING_TRIED
+    for name in "abc":
+        made.node(name)
+        made.runs(f"p-{name}", name)
+
+    def tried(without: Snapshot) -> Plan:
+        gone = sum(one.phase is Phase.DRAINING for one in without.provisioned)
+        together.extend([minute] if gone == 3 else [])
+        return Plan()
+
+    for minute in (0, 5, 10, 64, 70):
+        made.runs(f"more-{minute}", "a")  # after the first try, only this node is due
+        found = made.snapshot(pools=(POOL,), provisioned=tuple(map(node, "abc")))
+        seen = step(found, tried, seen, later=timedelta(minutes=minute)).tried
+    assert together == [0, 5, 70]
 
 
 @pytest.mark.parametrize(
