@@ -10,9 +10,12 @@ from autoscaler.errors import BadInputError
 
 
 def ensure_writable(path: Path) -> None:
-    """Make sure that the file can be written, before hours go into what is to be in it. Raises BadInputError."""
+    """Make sure that the file can be written, before hours go into what is to be in it. Raises BadInputError, also
+    where its directory is missing: a mistyped path shall not create one."""
+    if not path.parent.is_dir():
+        step = "create it, or choose an existing one"
+        raise BadInputError(f"{path}: there is no directory {path.parent}", next_step=step)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error

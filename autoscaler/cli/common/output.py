@@ -17,10 +17,9 @@ from typing import Any
 
 import click
 
-from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.catalog_refresh.atomic_write import ensure_writable, replace_file
 from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.terminal import styled
-from autoscaler.errors import BadInputError
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.printable import one_line, printable_json, printable_yaml, steers
@@ -198,8 +197,6 @@ def write_page(
     """Writes the status page of a plan; `helping` are lines of changes by pod. Raises BadInputError if it cannot."""
     from autoscaler.serve.html import one_file
 
-    if not file.parent.is_dir():
-        step = "create it, or choose an existing one"
-        raise BadInputError(f"{file}: there is no directory {file.parent}", next_step=step)
+    ensure_writable(file)
     replace_file(file, one_file(snapshot, plan, now, title=title, helping=helping))
     click.echo(f"{file} is written; open it in a browser", err=True)

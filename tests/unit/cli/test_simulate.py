@@ -83,11 +83,15 @@ def test_what_is_wrong_is_said(options: list[str], said: str) -> None:
     assert said in str(raised.value)
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
-    taken = tmp_path / "file"
-    taken.write_text("", encoding="utf-8")
-    with pytest.raises(BadInputError, match="choose a directory you can write to"):
-        run(str(tmp_path / "none.yaml"), "--html", str(taken / "page.html"))
+@pytest.mark.parametrize("directory", ["taken", "missing"])
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path, directory: str) -> None:
+    """As `plan --html` does; a mistyped path creates nothing."""
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    there = tmp_path / directory
+    with pytest.raises(BadInputError, match=f"there is no directory {there}") as raised:
+        run(str(tmp_path / "none.yaml"), "--html", str(there / "page.html"))
+    assert raised.value.next_step == "create it, or choose an existing one"
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_pod_that_never_starts_is_told_by_the_exit_code(tmp_path: Path) -> None:
