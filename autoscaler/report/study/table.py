@@ -26,6 +26,7 @@ COLUMNS: Final = (
     "nodes",
     "not started",
 )
+_LEAST: Final = 0.005  # of the gap: less is printed as 0%
 
 
 def outcome_rows(outcomes: Sequence[Outcome], gap: Gap) -> list[tuple[str, ...]]:
@@ -90,10 +91,11 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
 
 
 def _best_of_others(outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:
-    """The run that closes most of the gap without longer waiting, if a run that is not greedy does."""
+    """The run that closes most of the gap without longer waiting, of those that are not greedy; or that none does."""
     shares = [(outcome, gap.closed(outcome)) for outcome in outcomes if outcome.policy != "greedy"]
     found = [(share, outcome) for outcome, share in shares if share is not None and gap.as_quick(outcome)]
     if gap.greedy is None or not found:
         return
     share, best = max(found, key=lambda each: each[0])
-    yield f"{best.name} closes {share:.0%} of the gap between that and {gap.greedy.name}, with waiting (p95) no longer"
+    closing = f"{best.name} closes {share:.0%}" if share >= _LEAST else "no other run closes a part"
+    yield f"{closing} of the gap between that and {gap.greedy.name}, with waiting (p95) no longer"

@@ -54,7 +54,7 @@ def read_scenario(document: Document, known: Collection[str]) -> Study:
     name = fields.child("metadata").text("name") or "simulation"
     spec = fields.child("spec")
     length = _read(spec, "length", span, None)
-    if length is None or length <= timedelta(0):
+    if "length" not in spec or (length is not None and length <= timedelta(0)):
         spec.error("length", "is required, and longer than nothing", "write how long to simulate, such as 2d")
     boot = _read(spec, "boot", span, None)
     seed = spec.integer("seed", 1)
@@ -125,8 +125,9 @@ def _workload(fields: Fields, document: Document, known: Collection[str]) -> _Wo
 def _arrivals(fields: Fields) -> Arrivals:
     found = fields.child("arrivals")
     at = found.raw("at")
-    every, per_hour = _read(found, "every", span, None), _read(found, "perHour", amount, 0.0)
-    if sum((at is not None, every is not None, per_hour > 0)) != 1:
+    every, per_hour = _read(found, "every", span, None), _read(found, "perHour", amount, None)
+    # What cannot be read is there, and told already.
+    if sum((at is not None, "every" in found, "perHour" in found and per_hour != 0)) != 1:
         fields.error(
             "arrivals", "exactly one of at, every and perHour is needed", "write `arrivals: {perHour: 2}`, for example"
         )
@@ -138,7 +139,7 @@ def _arrivals(fields: Fields) -> Arrivals:
     moments = _moments(found, at) if at is not None else ()
     since, until = _window(found)
     found.unread()
-    return Arrivals(moments, every, per_hour, since, until)
+    return Arrivals(moments, every, per_hour or 0.0, since, until)
 
 
 def _moments(found: Fields, raw: object) -> tuple[timedelta, ...]:
@@ -183,7 +184,9 @@ def _durations(fields: Fields) -> Durations:
     found = fields.child("duration")
     median, p95 = _read(found, "median", span, None), _read(found, "p95", span, None)
     found.unread()
-    if median is None or p95 is None or not timedelta(0) < median <= p95:
+    there = "median" in found and "p95" in found
+    readable = median is not None and p95 is not None
+    if not there or (readable and not timedelta(0) < median <= p95):
         fields.error("duration", "a median and a p95 are needed, the median first", "write {median: 30m, p95: 4h}")
         return Durations(None)
     return Durations(median, p95)

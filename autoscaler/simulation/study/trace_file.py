@@ -141,13 +141,15 @@ class _Row:
 
 
 def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
-    zero = last = rows[0].read("arrival", instant, timedelta(0))
+    before, zero = rows[0], rows[0].read("arrival", instant, timedelta(0))
+    last = zero
     for index, row in enumerate(rows):
         arrival = row.read("arrival", instant, timedelta(0))
         if arrival < last:
-            why = f"arrivals must not decrease: {_seconds(arrival)} after {_seconds(last)} in the line before"
-            raise row.wrong("arrival", why, step="sort the trace by its arrivals")
-        last = arrival
+            why = f"{row.text('arrival')} after {before.text('arrival')} in the line before"
+            step = "sort the trace by its arrivals"
+            raise row.wrong("arrival", f"arrivals must not decrease: {why}", step=step)
+        before, last = row, arrival
         yield Task(
             name=_name(row, index),
             arrives=arrival - zero,
@@ -177,7 +179,7 @@ def _runs(row: _Row, arrival: timedelta) -> timedelta:
         return row.read("duration", span, timedelta(0))
     end = row.read("end", instant, timedelta(0))
     if end < arrival:
-        raise row.wrong("end", f"it ends at {_seconds(end)}, before it arrives at {_seconds(arrival)}")
+        raise row.wrong("end", f"it ends at {row.text('end')}, before it arrives at {row.text('arrival')}")
     return end - arrival
 
 
@@ -198,7 +200,3 @@ def _models(row: _Row, options: TraceOptions) -> Iterator[str]:
                 step = f"say what it stands for, such as --gpu-model {name}=A10G; known: {known}"
                 raise row.wrong("gpu-model", f"the catalog has no NVIDIA accelerator {model!r}", step=step)
             yield model
-
-
-def _seconds(time: timedelta) -> str:
-    return f"{time.total_seconds():.0f}"

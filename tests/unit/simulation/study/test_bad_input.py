@@ -85,6 +85,15 @@ def test_an_end_before_the_arrival_is_refused() -> None:
     assert "trace.csv:2: end: it ends at 3, before it arrives at 5" in trace("5,3,1", head="arrival,end,gpus")
 
 
+def test_times_are_told_as_the_file_has_them() -> None:
+    late, early = "2026-03-01T10:00:00+01:00", "2026-03-01T08:00:00Z"
+    assert f"arrivals must not decrease: {early} after {late} in the line before" in trace(
+        f"{late},5,1,,1,1", f"{early},5,1,,1,1"
+    )
+    ends = trace(f"{late},{early},1", head="arrival,end,gpus")
+    assert f"end: it ends at {early}, before it arrives at {late}" in ends
+
+
 @pytest.mark.parametrize(
     ("head", "said"),
     [
@@ -177,6 +186,22 @@ def test_a_wrong_field_has_its_line(changed: dict[str, str], said: str) -> None:
     with pytest.raises(BadInputError) as raised:
         scenario(**changed)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"length": ".nan"},
+        {"arrivals": "{perHour: .nan}"},
+        {"arrivals": "{every: soon}"},
+        {"duration": "{median: .nan, p95: 1h}"},
+    ],
+)
+def test_a_value_that_cannot_be_read_is_one_error(changed: dict[str, str]) -> None:
+    """Not also one that is missing."""
+    with pytest.raises(BadInputError) as raised:
+        scenario(**changed)
+    assert str(raised.value).count("Simulation s: ") == 1
 
 
 @pytest.mark.parametrize(

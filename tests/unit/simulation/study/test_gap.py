@@ -110,6 +110,12 @@ def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
     assert [gap.as_quick(run) for run in (slow, quick)] == [False, True]
     (said,) = [line for line in summary_lines("x", runs, gap) if "closes" in line]
     assert said.startswith("foreslice, keep-alive 5m closes 50% of the gap between that and greedy, keep-alive 5m")
+    dear = replace(OUTCOME, usd=GREEDY.usd + 5)
+    (said,) = [line for line in summary_lines("x", [GREEDY, dear, slow], gap) if "closes" in line]
+    assert (
+        said == "no other run closes a part of the gap between that and greedy, keep-alive 5m, with waiting (p95) no "
+        "longer"
+    )
     document = study_document("x", runs, gap)
     assert document["usdAtLeast"] == "60.00"
     assert [run["gapClosed"] for run in document["runs"]] == [-1.0, 0.0, 0.75, 0.5]
