@@ -88,7 +88,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         early = "every task arrives after the end: raise spec.length, or let tasks arrive earlier"
         raise BadInputError("no task is left to simulate", next_step="\n  ".join(lines[:_SHOWN]) or early)
     study = replace(study, tasks=tasks)
-    return Prepared(study, kept, lines, Machines.of(offered, loaded.snapshot).at_least(study))
+    return Prepared(study, kept, (*study.late, *lines), Machines.of(offered, loaded.snapshot).at_least(study))
 
 
 def _beyond_limits(

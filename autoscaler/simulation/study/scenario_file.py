@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
+from autoscaler.report.words import counted
 from autoscaler.simulation.study.numbers import MOST_PODS, amount, span
 from autoscaler.simulation.study.pattern import Arrivals, Durations
 from autoscaler.simulation.study.task import GPU_CLASS, Shape, Study, Task
@@ -69,7 +71,7 @@ def read_scenario(document: Document, known: Collection[str]) -> Study:
         found = "\n".join(document.located(problem, strict=True).block for problem in wrong)
         raise BadInputError(f"the scenario cannot be used\n{found}", next_step="docs/simulate.md shows every field")
     tasks = tuple(sorted(_tasks(workloads, length, seed), key=lambda task: (task.arrives, task.name)))
-    study = Study(name, tasks, (), length)
+    study = Study(name, tasks, (), length, late=tuple(_late(workloads, tasks)))
     return study if boot is None else replace(study, boot=boot)
 
 
@@ -99,6 +101,19 @@ def _tasks(workloads: list[_Workload], length: timedelta, seed: int) -> Iterator
                 place=workload.place,
                 checkpoint=workload.checkpoint,
             )
+
+
+def _late(workloads: list[_Workload], tasks: Sequence[Task]) -> Iterator[str]:
+    """The workloads of which tasks are missing because they arrive after the end."""
+    made = Counter(task.place for task in tasks)
+    for workload in workloads:
+        arrived = made[workload.place]
+        missing = len(workload.arrivals.at) - arrived if workload.arrivals.at else int(not arrived)
+        if missing:
+            what = counted(missing, "task") if arrived else "every task"
+            arrive = "arrives" if what in ("1 task", "every task") else "arrive"
+            step = "raise spec.length, or let tasks arrive earlier"
+            yield f"{workload.place}: {workload.name}: {what} {arrive} after the end: {step}"
 
 
 def _workload(fields: Fields, document: Document, known: Collection[str]) -> _Workload:

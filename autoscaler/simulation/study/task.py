@@ -57,6 +57,7 @@ class Study:
     """`length`: the duration of the simulation; None: until the last task has ended and its node is gone.
 
     `boot` is the time from a launch to the registration of the node, `objects` are those that exist before any task.
+    `late`: a line for each workload with tasks that arrive after the end, which are not among the `tasks`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Study:
     objects: tuple[Object, ...]
     length: timedelta | None = None
     boot: timedelta = timedelta(seconds=150)
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

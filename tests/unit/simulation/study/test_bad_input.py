@@ -237,6 +237,22 @@ def test_tasks_that_all_arrive_after_the_end_are_told() -> None:
     assert raised.value.next_step == "every task arrives after the end: raise spec.length, or let tasks arrive earlier"
 
 
+@pytest.mark.parametrize(
+    ("arrivals", "said"),
+    [
+        ("{at: [1h, 24h, 90d]}", "2 tasks arrive after the end: raise spec.length, or let tasks arrive earlier"),
+        ("{at: [1h, 24h]}", "1 task arrives after the end"),
+        ("{at: [90d]}", "every task arrives after the end"),
+        ("{perHour: 1e-9}", "every task arrives after the end"),
+        ("{at: [1h, 2h]}", ""),
+    ],
+)
+def test_tasks_that_arrive_after_the_end_are_told_beside_others(arrivals: str, said: str) -> None:
+    study = scenario(arrivals=arrivals, more="\n  - {name: b, arrivals: {at: [0s]}, duration: 1h, gpus: 1}")
+    left_out = prepare(replace(study, objects=(POOL,)), catalog(), skip=False).left_out
+    assert [line.startswith(f"s.yaml:8: a: {said}") for line in left_out] == [True] * bool(said)
+
+
 def test_a_gang_that_the_limits_never_admit_is_refused() -> None:
     pool = copied(POOL)
     pool["spec"]["limits"] = {"nodes": 1}
