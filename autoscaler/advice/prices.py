@@ -8,7 +8,7 @@ accelerator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Final
 from autoscaler.advice.change import Change, ChangeKind, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
-from autoscaler.model.plan import ConsideredOutcome
+from autoscaler.model.plan import Considered, ConsideredOutcome, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
@@ -46,6 +46,34 @@ def prices(asked: Situation) -> Iterator[Change]:
     yield from _prices(asked, regional=not (asked.where.regions or any(map(_names_places, asked.pools))))
 
 
+def unpriced(plan: Plan, kinds: Iterable[CapacityType], catalog: Catalog) -> Iterator[tuple[str, Change]]:
+    """The clouds of which the catalog has no price of one of the kinds, if the plan buys only others: each with the
+    missing price of a type that it buys, or of another one that fits."""
+    bought = {node.offering.capacity_type for node in plan.launches}
+    types = {node.offering.instance_type for node in plan.launches}
+    considered = [entry for demand in plan.demands for entry in demand.considered]
+    lacking = [entry.offering for entry in considered if entry.outcome.fits and _lacks_price(entry)]
+    lacking.sort(key=lambda offering: (offering.instance_type not in types, offering.instance_type, offering.region))
+    for kind in kinds if bought else ():
+        found = next((offering for offering in lacking if offering.capacity_type is kind), None)
+        if found is not None and kind not in bought:
+            known = catalog.types[found.instance_type]
+            if not _has_price(catalog, known.cloud, found.region, kind):
+                yield known.cloud, costing(known, found.region, kind)
+
+
+def _has_price(catalog: Catalog, cloud: str, region: str, kind: CapacityType) -> bool:
+    """True if any type of the cloud has one there; without a region, anywhere."""
+    prices = (
+        known.get(kind) for one in catalog if one.cloud == cloud for known in (one.prices, *one.zone_prices.values())
+    )
+    return any(price is not None and (not region or price.region == region) for price in prices)
+
+
+def _lacks_price(entry: Considered) -> bool:
+    return any(reason.code is Code.NO_PRICE for reason in entry.reasons)
+
+
 def prices_after(asked: Situation) -> Iterator[Change]:
     """The same after another change, before which no reason says that a price is missing."""
     yield from _prices(asked, regional=True)
@@ -55,24 +83,24 @@ def _prices(asked: Situation, *, regional: bool) -> Iterator[Change]:
     unpriced = {
         (entry.offering.region, entry.offering.instance_type, entry.offering.capacity_type)
         for entry in asked.considered
-        if entry.outcome is ConsideredOutcome.FITS and any(reason.code is Code.NO_PRICE for reason in entry.reasons)
+        if entry.outcome is ConsideredOutcome.FITS and _lacks_price(entry)
     }
     anywhere = [(asked.catalog.types[name], kind) for region, name, kind in unpriced if not region]
     listed = [(known, kind) for known, kind in anywhere if kind not in known.prices]
     if listed:
         known, kind = min(listed, key=lambda found: (found[1] is not CapacityType.ON_DEMAND, _size(found[0])))
-        yield _costing(known, "", kind)
+        yield costing(known, "", kind)
     there = sorted((_size(asked.catalog.types[name]), kind.value, region) for region, name, kind in unpriced if region)
     if not listed and there and regional:
         size, sold_as, region = there[0]
-        yield _costing(asked.catalog.types[size[-1]], region, CapacityType(sold_as))
+        yield costing(asked.catalog.types[size[-1]], region, CapacityType(sold_as))
 
 
 def _names_places(pool: CapacityPool) -> bool:
     return any(requirement.key in (REGION, ZONE) for requirement in pool.requirements)
 
 
-def _costing(known: InstanceType, region: str, kind: CapacityType) -> Change:
+def costing(known: InstanceType, region: str, kind: CapacityType) -> Change:
     """`price` is the field as `foreslice catalog set` names it: beside a list price it needs no place. `sold_as` says
     how the machine is bought, where that is not on demand."""
     kinds = () if kind is CapacityType.ON_DEMAND else (kind.value,)

@@ -29,7 +29,7 @@ from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
 from autoscaler.cli.common.output import output_option, write_page
 from autoscaler.cli.common.plan_options import cost_option, costs_of, print_costs, print_what_if, what_if_option
-from autoscaler.cli.common.plan_output import FORMS, print_plan
+from autoscaler.cli.common.plan_output import FORMS, print_notes, print_plan
 from autoscaler.cli.common.terminal import announced
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, refuse_unused, samples, type_answers, why_option
@@ -232,9 +232,7 @@ def _read_cluster(kubeconfig: str, context: str, kubernetes_version: str | None)
 
 def _print(found: Decided, helping: Helping | None, output: str, cost_by: str, given: Given) -> None:
     """Prints the plan, and below its tables its costs and the changes that would help."""
-    state = found.snapshot
-    if state.profile.note:
-        click.echo(f"note: {state.profile.note}", err=True)
+    print_notes(found)
     costs = costs_of(found, cost_by)
     print_plan(found.plan, output, given, costs=costs)
     if output in _TEXTS:

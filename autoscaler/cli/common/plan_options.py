@@ -10,8 +10,10 @@ import click
 from autoscaler.cli.common.commands import Command
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import markdown_table, markdown_text, print_data, print_table
+from autoscaler.cli.common.plan_output import print_notes
 from autoscaler.report.plan_costs import USAGE, cost_key, costs_document, costs_table
 from autoscaler.report.words import counted
+from instance_catalog.dataclass import replace
 
 _SHOWN = 3
 
@@ -39,6 +41,7 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
 
     inputs = changed(Inputs(found.snapshot, found.catalog, found.policy), questions)
     plan = plan_for(inputs.snapshot, inputs.catalog, inputs.policy, found.now)
+    print_notes(replace(found, catalog=inputs.catalog, plan=plan, policy=inputs.policy))
     before, after = (PlanFacts.of(document_of(one)) for one in (found.plan, plan))
     difference = diff_document(before, after)
     if output in ("json", "yaml"):

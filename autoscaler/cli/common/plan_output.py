@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import fenced, folded, markdown_table, markdown_text, print_data, print_table
 from autoscaler.cli.common.terminal import styled
 from autoscaler.model.plan import Plan
@@ -16,11 +17,26 @@ from autoscaler.report.printable import one_line
 from autoscaler.report.tables.given import Given
 from autoscaler.report.tables.plan_summary import Line, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
+from instance_catalog.types.instance_type import CapacityType
 
 FORMS: Final = ("wide", "name", "markdown")
 WIDTH: Final = 120
 _TO_DO: Final = "  to do: "
 _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
+
+
+def print_notes(found: Decided) -> None:
+    """Prints to stderr what is special about the plan: the version of Kubernetes, and capacity types that were asked
+    for and that the catalog has no price of."""
+    from autoscaler.advice.prices import unpriced
+    from autoscaler.report.advised.change_steps import change_steps
+
+    if found.snapshot.profile.note:
+        click.echo(f"note: {found.snapshot.profile.note}", err=True)
+    for cloud, change in unpriced(found.plan, found.policy.where.capacity_types, found.catalog):
+        kind = change.detail.get("sold_as", CapacityType.ON_DEMAND.value)
+        missing = f"nothing is bought as {kind}, since the catalog has no such price of {cloud}"
+        click.echo(f"note: {missing}: {'; '.join(change_steps(change))}", err=True)
 
 
 def print_plan(

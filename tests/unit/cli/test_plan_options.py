@@ -98,6 +98,28 @@ def test_what_if_says_how_a_price_is_added(file: str, tmp_path: Path) -> None:
     assert "1 pod moved" in run("-f", file, "--what-if", "spot", "--catalog", into, "--cloud", "aws").stdout
 
 
+@pytest.mark.parametrize("options", [("--what-if", "spot"), ("--allow", "spot,on-demand")])
+def test_a_capacity_type_without_prices_is_told(file: str, tmp_path: Path, options: tuple[str, str]) -> None:
+    """Else the plan reads as if Spot saved nothing."""
+    missing = "note: nothing is bought as spot, since the catalog has no such price of aws: "
+    found = run("-f", file, "--cloud", "aws", *options)
+    assert missing in found.stderr
+    (command,) = re.findall(r"`foreslice catalog set (\S+ price.spot=DOLLARS --into DIR --reason WHY)`", found.stderr)
+    assert "`foreslice catalog sync aws` gets prices" in found.stderr
+    into = str(tmp_path / "catalog")
+    arguments = command.replace("DOLLARS", "0.1").replace("DIR", into).split()
+    assert CliRunner().invoke(set_values, arguments).exit_code == 0
+    found = run("-f", file, "--cloud", "aws", *options, "--catalog", into)
+    assert ("nothing is bought" in found.stderr, "spot" in found.stdout) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "options", [("--allow", "spot,on-demand"), ("--cloud", "aws"), ("--cloud", "aws", "--allow", "on-demand")]
+)
+def test_it_is_not_told_where_spot_is_bought_or_not_asked_for(file: str, options: tuple[str, ...]) -> None:
+    assert "nothing is bought as" not in run("-f", file, *options).stderr
+
+
 def test_costs_are_in_markdown(file: str) -> None:
     found = run("-f", file, "--cost-by", "namespace", "-o", "markdown").stdout
     assert "### Cost by namespace" in found
