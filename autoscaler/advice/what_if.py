@@ -18,6 +18,7 @@ from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
+from instance_catalog.types.clouds import clouds_of_region, facts_of, is_regular_region
 from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
 
 FORMS: Final = ("spot", "region us-east4", "price p5.48xlarge=40", "without p5.48xlarge", "block +4", "block NAME +4")
@@ -29,20 +30,38 @@ _MOST: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
+    """`without`: the types that a question left out of the catalog."""
+
     snapshot: Snapshot
     catalog: Catalog
     policy: Policy
+    without: frozenset[str] = frozenset()
 
 
 def changed(inputs: Inputs, questions: Iterable[str]) -> Inputs:
     """The inputs with everything changed that the questions ask for. Raises BadInputError."""
+    made: dict[str, str] = {}
     for question in questions:
-        inputs = _changed(inputs, question)
+        words = " ".join(question.split())
+        subject = _subject(words)
+        if subject and subject in made:
+            text = f"--what-if {question!r} changes the same as {made[subject]!r}"
+            raise BadInputError(text, next_step="give one of the two, or ask twice")
+        made[subject] = question
+        inputs = _changed(inputs, question, words)
     return inputs
 
 
-def _changed(inputs: Inputs, question: str) -> Inputs:
-    words = " ".join(question.split())
+def _subject(words: str) -> str:
+    """What the question changes, of which only the last value would count; "" for changes that add up."""
+    verb, _, rest = words.partition(" ")
+    if verb == "price":
+        name, _, kind = rest.partition("=")[0].strip().partition("/")
+        return f"{name}/{kind or CapacityType.ON_DEMAND}"
+    return verb if verb == "region" else "capacity type" if verb in _KINDS else ""
+
+
+def _changed(inputs: Inputs, question: str, words: str) -> Inputs:
     verb, _, rest = words.partition(" ")
     if verb in _KINDS and not rest:
         return _buying(inputs, CapacityType(verb))
@@ -70,11 +89,19 @@ def _buying(inputs: Inputs, kind: CapacityType) -> Inputs:
 def _region(inputs: Inputs, name: str) -> Inputs:
     regions = priced_regions(inputs.catalog)
     if name not in regions:
-        known = ", ".join(sorted(regions))
-        near = did_you_mean(name, regions, "`foreslice catalog sync` reads them.")
-        step = f"{near} The catalog knows {known}"
+        clouds = clouds_of_region(name)
+        known = sorted(found for found in regions if not clouds or set(clouds) & set(clouds_of_region(found)))
+        syncs = " or ".join(_sync(cloud, name) for cloud in clouds) or "`foreslice catalog sync`"
+        read = f"read them with {syncs}, and give --catalog DIR."
+        # A regular name is a region of its own, however much like another one.
+        near = read if is_regular_region(name) else did_you_mean(name, known, read)
+        step = f"{near} The catalog knows {', '.join(known)}"
         raise BadInputError(f"--what-if: the catalog has no prices of a region {name!r}", next_step=step)
     return replace(inputs, policy=replace(inputs.policy, where=replace(inputs.policy.where, regions=(name,))))
+
+
+def _sync(cloud: str, region: str) -> str:
+    return f"`foreslice catalog sync {facts_of(cloud).sync.replace('<REGION>', region)} --into DIR --write`"
 
 
 def _price(inputs: Inputs, text: str) -> Inputs:
@@ -84,7 +111,7 @@ def _price(inputs: Inputs, text: str) -> Inputs:
     if not separator or kind not in _KINDS:
         step = "write 'price p5.48xlarge=40', or 'price p5.48xlarge/spot=12'"
         raise BadInputError(f"--what-if 'price {text}' is not understood", next_step=step)
-    found, usd = _type(inputs.catalog, name), _usd(amount)
+    found, usd = _type(inputs, name), _usd(amount)
     capacity_type = CapacityType(kind)
     prices = _with_price(found.prices, capacity_type, usd)
     zones = FrozenMap({z: _with_price(known, capacity_type, usd) for z, known in found.zone_prices.items()})
@@ -118,7 +145,8 @@ def _usd(text: str) -> Decimal:
 
 
 def _without(inputs: Inputs, name: str) -> Inputs:
-    return _with_types(inputs, {_type(inputs.catalog, name).name: None})
+    gone = _type(inputs, name).name
+    return replace(_with_types(inputs, {gone: None}), without=inputs.without | {gone})
 
 
 def _with_types(inputs: Inputs, types: Mapping[str, InstanceType | None]) -> Inputs:
@@ -128,9 +156,12 @@ def _with_types(inputs: Inputs, types: Mapping[str, InstanceType | None]) -> Inp
     return replace(inputs, catalog=Catalog.of(kept, catalog.accelerators.values(), catalog.drivers.values()))
 
 
-def _type(catalog: Catalog, name: str) -> InstanceType:
+def _type(inputs: Inputs, name: str) -> InstanceType:
+    if name in inputs.without:
+        text = f"--what-if: {name} is left out by 'without {name}'"
+        raise BadInputError(text, next_step="give one of the two changes, or ask twice")
     try:
-        return catalog.get(name)
+        return inputs.catalog.get(name)
     except UnknownInstanceTypeError as error:
         raise BadInputError(f"--what-if: {error}") from error
 
@@ -151,10 +182,14 @@ def _block(inputs: Inputs, text: str) -> Inputs:
         step = f"write 'block NAME {found[2]}' with one of {', '.join(names)}"
         raise BadInputError(f"--what-if: which block: {name!r}?" if name else "--what-if: which block?", next_step=step)
     more = int(found[2])
+    count = next(block.count for block in blocks if block.name == name)
+    if count + more < 0:
+        step = f"write 'block {name} -{count}' for none"
+        raise BadInputError(f"--what-if 'block {text}': the block has {count}", next_step=step)
     after = tuple(
         replace(
             block,
-            count=max(0, block.count + more),
+            count=block.count + more,
             available=None if block.available is None else max(0, block.available + more),
         )
         if block.name == name

@@ -65,7 +65,7 @@ class CloudFacts:
     of them mount; no machines elsewhere do. New volumes of `unplaced_drivers` select no nodes.
     People call its storage by `storage_names`. `zone_label` is the label with the zone by which volumes select nodes,
     `zone_id_label` that with the id of a zone; by its beginning, `zone_id_regions` has the region of an id, and the
-    command `zone_names` lists the names.
+    command `zone_names` lists the names. `sync` are the arguments of `foreslice catalog sync` for prices of a <REGION>.
     `huge_pages` are by extended resource. `topology_types`: the types whose
     nodes have labels of their position among the others, by the prefix of these. `root_disk` tells users where to set
     the size of root disks.
@@ -102,6 +102,7 @@ class CloudFacts:
     zone_id_label: str = ""
     zone_id_regions: FrozenMap[str, str] = field(default_factory=FrozenMap)
     zone_names: str = ""
+    sync: str = ""
     sidecars: tuple[Sidecar, ...] = ()
     root_disk: str = "in its node template"
     model_label: str = ""
@@ -163,6 +164,7 @@ def _facts(row: Mapping[str, Any]) -> CloudFacts:
         zone_id_label=row.get("zone_id_label", ""),
         zone_id_regions=FrozenMap(row.get("zone_id_regions", {})),
         zone_names=row.get("zone_names", ""),
+        sync=row["sync"],
         sidecars=tuple(map(_sidecar, row.get("sidecars", ()))),
         root_disk=row["root_disk"],
         model_label=row["model_label"],
@@ -261,6 +263,11 @@ def region_of_zone_id(zone_id: str) -> str:
 def is_regular_region(name: str) -> bool:
     """True if a cloud may have a region of this name, so that it is no misspelling of another one."""
     return any(facts.regular.match(name) for facts in cloud_facts().values())
+
+
+def clouds_of_region(name: str) -> tuple[str, ...]:
+    """The clouds that spell their regions like this."""
+    return tuple(cloud for cloud, facts in cloud_facts().items() if facts.region.match(name))
 
 
 @cache

@@ -34,7 +34,7 @@ def nodes(found: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def test_another_type_stands_in_for_one_that_is_gone() -> None:
-    (only,) = nodes(asked("spot", "on-demand", "without g4-standard-384")) or {"": (0, 0)}
+    (only,) = nodes(asked("on-demand", "without g4-standard-384")) or {"": (0, 0)}
     gone = asked("without p4de.24xlarge")
     assert nodes(gone)["p4de.24xlarge"] == (1, 0)
     assert len(nodes(gone)) == 2
@@ -79,6 +79,54 @@ def test_a_question_that_cannot_be_answered_says_how_to_ask(question: str, said:
     with pytest.raises(BadInputError) as raised:
         asked(question)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("without p5.48xlarge", "price p5.48xlarge=3", "p5.48xlarge is left out by 'without p5.48xlarge'"),
+        ("without p5.48xlarge", "without p5.48xlarge", "p5.48xlarge is left out by 'without p5.48xlarge'"),
+        (
+            "price p5.48xlarge/on-demand=4",
+            "price  p5.48xlarge = 3",
+            "changes the same as 'price p5.48xlarge/on-demand=4",
+        ),
+        ("region us-east-1", "region us-east4", "changes the same as 'region us-east-1'"),
+        ("spot", "on-demand", "'on-demand' changes the same as 'spot'"),
+    ],
+)
+def test_changes_of_which_only_the_last_would_count_are_refused(first: str, second: str, said: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        asked(first, second)
+    assert said in str(raised.value)
+
+
+def test_changes_of_several_things_are_made_together() -> None:
+    found = asked("price g4-standard-384/spot=300", "price g4-standard-384=200", "price p4de.24xlarge=100")
+    assert float(found["usdPerHour"]["after"]) < 100
+
+
+def test_a_block_has_no_fewer_machines_than_none() -> None:
+    with pytest.raises(BadInputError, match=r"'block -99': the block has 2\n  write 'block \S+ -2' for none"):
+        asked("block -99", file=BLOCK)
+    with pytest.raises(BadInputError, match="the block has 1"):
+        asked("block -1", "block -2", file=BLOCK)
+
+
+@pytest.mark.parametrize(
+    ("region", "step"),
+    [
+        ("eu-west-1", "read them with `foreslice catalog sync aws --region eu-west-1 --into DIR --write`, and"),
+        ("europe-west7", "read them with `foreslice catalog sync gcp --project PROJECT --into DIR --write`, and"),
+        ("us-wset-1", "did you mean 'us-east-1'? The catalog knows us-east-1"),
+        ("us-wset1", "did you mean 'us-west1'?"),
+        ("moon", "read them with `foreslice catalog sync`, and give --catalog DIR. The catalog knows asia-"),
+    ],
+)
+def test_a_region_without_prices_has_the_step_of_its_cloud(region: str, step: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        asked(f"region {region}")
+    assert raised.value.next_step.startswith(step)
 
 
 def test_a_block_is_named_where_there_is_none_of_that_name() -> None:
