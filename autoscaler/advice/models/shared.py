@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from autoscaler.model.pod import Pod
+from instance_catalog.kubernetes.labels import LWS_GROUP_KEY
 
 # Each of whose pods has the whole model; services of KServe and graphs of Dynamo with several nodes for one are read as
 # spread over them.
@@ -18,8 +19,10 @@ _OF_ROLES: Final = ("StormService", "RoleSet")
 
 
 def sharing_group(pod: Pod) -> object:
-    """The pods that may divide one model among themselves: those of a gang or of a workload that is no set of
-    replicas."""
+    """The pods that may divide one model among themselves: those of a group of a LeaderWorkerSet, of a gang, or of a
+    workload that is no set of replicas."""
+    if LWS_GROUP_KEY in pod.labels:
+        return pod.namespace, pod.labels[LWS_GROUP_KEY]
     kind = pod.owner.partition("/")[0]
     if kind in _OF_ROLES and not any(one.model_spread for one in pod.containers):
         return pod.key

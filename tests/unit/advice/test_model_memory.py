@@ -191,6 +191,17 @@ def test_pods_that_divide_a_model_count_together() -> None:
     assert large.gpus == "2 × T4 of its group"
 
 
+@pytest.mark.parametrize(("groups", "small"), [(2, True), (1, False)])
+def test_each_group_of_a_leader_worker_set_has_the_whole_model(groups: int, small: bool) -> None:
+    """Four T4 hold it, two do not."""
+    pods = [
+        serving(20, f"s-{n}", owner="LeaderWorkerSet/s", labels=FrozenMap({labels.LWS_GROUP_KEY: f"s-{n % groups}"}))
+        for n in range(4)
+    ]
+    found = told(given(*pods))
+    assert ((found.gpus, found.pods) if found else None) == (("2 × T4 of its group", 4) if small else None)
+
+
 @pytest.mark.parametrize(("spread", "whole"), [(False, True), (True, False)])
 def test_replicas_of_a_role_have_the_whole_model_each(spread: bool, whole: bool) -> None:
     pods = [serving(14, name, owner="StormService/s", gang=GangRef("default", "g")) for name in ("a", "b")]
