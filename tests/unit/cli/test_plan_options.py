@@ -64,62 +64,6 @@ def test_what_if_knows_regions_of_prices_that_were_set(file: str, overlay: str) 
     assert "g6.xlarge" in found.stdout
 
 
-def test_what_if_says_why_a_pod_loses_its_place() -> None:
-    found = run("-f", "docs/examples/tpu.yaml", "--what-if", "region us-east-1").stdout
-    assert "no saving, since pods lose their places" in found
-    assert "default/jax is no longer placed:\n  " in found
-
-
-def test_what_if_counts_the_pods_that_have_no_place_anyway() -> None:
-    """Else 0.00 → 0.00 reads like a change without effect."""
-    nowhere = ("-f", "docs/examples/whole-node.yaml", "--region", "us-west-2", "--what-if", "spot")
-    assert "1 pod cannot be placed, before or after: without --what-if the plan says why" in run(*nowhere).stdout
-    assert "before or after" not in run("-f", "docs/examples/tpu.yaml", "--what-if", "region us-east-1").stdout
-
-
-def test_what_would_not_be_written_is_refused(file: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    found = run("-f", file, "--what-if", "spot", "--html", str(page), "--cost-by", "namespace")
-    assert found.exit_code == 2
-    assert "--what-if prints its answer instead of the plan: leave out --cost-by and --html." in found.stderr
-    found = run("-f", file, "--why", "g6.xlarge", "--what-if", "spot")
-    assert (found.exit_code, page.exists()) == (2, False)
-    assert "--why prints its answer instead of the plan: leave out --what-if." in found.stderr
-
-
-def test_what_if_says_how_a_price_is_added(file: str, tmp_path: Path) -> None:
-    asked = run("-f", file, "--what-if", "price g6.xlarge/spot=0.3")
-    assert isinstance(asked.exception, BadInputError)
-    into = str(tmp_path / "catalog")
-    arguments = ["g6.xlarge", "price.spot=0.3", "--into", into, "--reason", "WHY"]
-    command = " ".join(["foreslice catalog set", *arguments]).replace(into, "DIR")
-    assert asked.exception.next_step == f"add one: `{command}`, and give --catalog DIR"
-    assert CliRunner().invoke(set_values, arguments).exit_code == 0
-    assert "1 pod moved" in run("-f", file, "--what-if", "spot", "--catalog", into, "--cloud", "aws").stdout
-
-
-@pytest.mark.parametrize("options", [("--what-if", "spot"), ("--allow", "spot,on-demand")])
-def test_a_capacity_type_without_prices_is_told(file: str, tmp_path: Path, options: tuple[str, str]) -> None:
-    """Else the plan reads as if Spot saved nothing."""
-    missing = "note: nothing is bought as spot, since the catalog has no such price of aws: "
-    found = run("-f", file, "--cloud", "aws", *options)
-    assert missing in found.stderr
-    (command,) = re.findall(r"`foreslice catalog set (\S+ price.spot=DOLLARS --into DIR --reason WHY)`", found.stderr)
-    assert "`foreslice catalog sync aws` gets prices" in found.stderr
-    into = str(tmp_path / "catalog")
-    arguments = command.replace("DOLLARS", "0.1").replace("DIR", into).split()
-    assert CliRunner().invoke(set_values, arguments).exit_code == 0
-    found = run("-f", file, "--cloud", "aws", *options, "--catalog", into)
-    assert ("nothing is bought" in found.stderr, "spot" in found.stdout) == (False, True)
-
-
-@pytest.mark.parametrize(
-    "options", [("--allow", "spot,on-demand"), ("--cloud", "aws"), ("--cloud", "aws", "--allow", "on-demand")]
-)
-def test_it_is_not_told_where_spot_is_bought_or_not_asked_for(file: str, options: tuple[str, ...]) -> None:
-    assert "nothing is bought as" not in run("-f", file, *options).stderr
-
-
 def test_costs_are_in_markdown(file: str) -> None:
     found = run("-f", file, "--cost-by", "namespace", "-o", "markdown").stdout
     assert "### Cost by namespace" in found
