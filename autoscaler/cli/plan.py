@@ -23,7 +23,7 @@ from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.models.context import Unfit, too_long
 from autoscaler.advice.models.memory import TooSmall, placed_models, too_old, too_small
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
-from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
+from autoscaler.cli.common.commands import catalog_option, refuse_both, skip_unknown_option
 from autoscaler.cli.common.created_files import write_objects, write_objects_option
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
@@ -157,8 +157,7 @@ def plan(
     object looks like a patch, no runtime or template stands alone, and --skip-unknown left none out; 3: otherwise, or
     --skip-unknown left nothing to plan; 1: the input cannot be used.
     """
-    if live == bool(paths):
-        raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
+    refuse_both(paths, live=live)
     refuse_unused(why, questions, {"--cost-by": cost_by, "--html": html, "--write-objects": objects})
     files = partial(_read_files, paths, directories, strict=strict, skip=skip_unknown)
     loaded, read_catalog = (partial(_read_cluster, kubeconfig, context) if live else files)(kubernetes_version)

@@ -127,3 +127,9 @@ def cluster_options(command: Command) -> Command:
     ):
         command = decorate(command)
     return command
+
+
+def refuse_both(paths: tuple[str, ...], *, live: bool) -> None:
+    """Raises UsageError unless exactly one of manifests and --live is given."""
+    if live == bool(paths):
+        raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")

@@ -8,8 +8,8 @@ launched, or that differs from its prediction, costs no pod its place.
 A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
 
 Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. While
-its pods have no more room than before the answer stays the same (standing.py), so it is computed only every six hours.
-The history of tries is only in memory: after a restart the nodes are tried again.
+its pods have no more room than before, a refusal stays the same (refused_moves.py), so it is computed only every six
+hours. The history of tries is only in memory: after a restart the nodes are tried again.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from autoscaler.planning.disruption.moves import (
     text_of,
     try_move,
 )
-from autoscaler.planning.disruption.standing import (
+from autoscaler.planning.disruption.refused_moves import (
     NO_OUTLINE,
     Outline,
-    Standing,
+    RefusedMove,
     outline_of,
-    still_standing,
-    with_answers,
-    without_answers,
+    still_refused,
+    with_refusals,
+    without_refusals,
 )
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
@@ -81,7 +81,7 @@ _LONGEST_WAIT: Final = timedelta(days=1)
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 _NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
 _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
-_NONE_STANDING: Final[FrozenMap[str, Standing]] = FrozenMap()
+_NONE_REFUSED: Final[FrozenMap[str, RefusedMove]] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
     tainted nodes, which are tried once more before they drain. `together`: when nodes were last tried together with
-    others that were not due. `standing`: answers that a try would give again, since
+    others that were not due. `refused`: answers that a try would give again, since
     nothing has changed for them up to the state in `outline`."""
 
     last: datetime | None = None
@@ -98,15 +98,25 @@ class MovesTried:
     answers: FrozenMap[str, Reason] = _NO_ANSWERS
     replaced: FrozenMap[str, tuple[datetime, int]] = _NOT_REPLACED
     going: tuple[str, ...] = ()
-    standing: FrozenMap[str, Standing] = _NONE_STANDING
+    refused: FrozenMap[str, RefusedMove] = _NONE_REFUSED
     outline: Outline = NO_OUTLINE
+
+    def among(self, nodes: Sequence[ProvisionedNode]) -> MovesTried:
+        """The same without what is known of nodes that are gone."""
+        return replace(
+            self,
+            tried=_kept(self.tried, nodes),
+            answers=_kept(self.answers, nodes),
+            replaced=_kept(self.replaced, nodes),
+            refused=_kept(self.refused, nodes),
+        )
 
     def next_for(self, name: str, now: datetime) -> datetime:
         """When the ProvisionedNode is tried next; `now` if it never was."""
         at = self.tried.get(name)
         if at is None:
             return now
-        return at + (UNCHANGED if name in self.standing else AGAIN)
+        return at + (UNCHANGED if name in self.refused else AGAIN)
 
 
 NOTHING_TRIED: Final = MovesTried()
@@ -136,27 +146,20 @@ def consolidated(
     pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
     if not pools:
         return Consolidated(plan, NOTHING_TRIED)
-    there = snapshot.provisioned
-    tried = replace(
-        tried,
-        tried=_kept(tried.tried, there),
-        answers=_kept(tried.answers, there),
-        replaced=_kept(tried.replaced, there),
-        standing=_kept(tried.standing, there),
-    )
+    tried = tried.among(snapshot.provisioned)
     if not is_quiet(plan, snapshot, now):
         return Consolidated(_explained(plan, tried), replace(tried, going=()))
     if tried.last is not None and now < tried.last + PAUSE and not tried.going:
         return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
     found = _Candidates(snapshot, plan, pools, now, catalog)
     outline = outline_of(snapshot, plan, found.pods, found.closed, catalog, now, policy)
-    standing = still_standing(tried.standing, tried.outline, outline, snapshot.claims, now)
-    tried = replace(tried, standing=standing, outline=outline)
+    refused = still_refused(tried.refused, tried.outline, outline, snapshot.claims, now)
+    tried = replace(tried, refused=refused, outline=outline)
     batch, stay = found.due(tried)
     seen = replace(
         tried,
         answers=tried.answers.with_items(stay),
-        standing=without_answers(tried.standing, stay),
+        refused=without_refusals(tried.refused, stay),
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
         going=(),
     )
@@ -319,8 +322,8 @@ def _tried(
         together=found.now if beside else tried.together,
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
-        standing=with_answers(
-            tried.standing, batch, answers, found.pods, context.snapshot.claims, outline=tried.outline, now=found.now
+        refused=with_refusals(
+            tried.refused, batch, answers, found.pods, context.snapshot.claims, outline=tried.outline, now=found.now
         ),
     )
     pools = {pool.name: pool for pool in context.snapshot.pools}
@@ -332,7 +335,7 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
     """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
     whose answer may differ is tried again."""
     names = sorted(node.name for node in move.nodes)
-    tried = replace(tried, tried=FrozenMap({name: at for name, at in tried.tried.items() if name in tried.standing}))
+    tried = replace(tried, tried=FrozenMap({name: at for name, at in tried.tried.items() if name in tried.refused}))
     if move.launches:
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))

@@ -351,7 +351,7 @@ def test_a_spending_guard_lets_more_be_launched_as_time_passes() -> None:
     policy = Policy(max_launches_per_hour=2)
     found = state(spending=Spending(NOW, recent_launches=Decimal(2)))
     first = step(found, Plan(), policy=policy)
-    assert "old" in first.tried.standing
+    assert "old" in first.tried.refused
     assert drained(step(found, moved(), first.tried, policy=policy, later=timedelta(minutes=5))) == ["old"]
 
 

@@ -1,13 +1,18 @@
-"""How many nodes are tried in one reconcile."""
+"""How many nodes are tried in one reconcile, and which of them together."""
 
 from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
-from tests.unit.planning.disruption.moving import node, present, served, state, step
+from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
+from tests.unit.planning.disruption.gpu_nodes import Cluster
+from tests.unit.planning.disruption.moving import POOL, launch, moved, node, present, served, state, step
 
 
 @pytest.mark.parametrize(("work", "most"), [(0, 8), (250_000, 8), (500_000, 4), (10_000_000, 2)])
@@ -24,3 +29,41 @@ def test_fewer_nodes_while_pending_pods_make_plans_expensive(work: int, most: in
     step(found, tried, plan=present(found, work=work))
     assert tries.count(1) == most
     assert max(tries) == most, "they are tried together, too"
+
+
+def test_a_node_whose_answer_stands_moves_together_with_another() -> None:
+    """Neither can go alone, and the first answer stands for hours when the second node comes."""
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [one.key for one in without.pods if one.node_name is None]
+        return moved(launch("one", Decimal(50), pods=tuple(wanted)), pods=wanted)
+
+    made = Cluster()
+    made.node("b", count=1)
+    made.runs("p", "b")
+    first = step(made.snapshot(pools=(POOL,), provisioned=(node("b"),)), tried)
+    made.node("a", count=1)
+    made.runs("q", "a")
+    second = step(
+        made.snapshot(pools=(POOL,), provisioned=(node("b"), node("a"))), tried, first.tried, later=timedelta(minutes=5)
+    )
+    assert [bought.replaces for bought in second.plan.launches] == [("a", "b")]
+
+
+def test_nodes_are_tried_together_with_others_once_an_hour() -> None:
+    """Such a try costs a plan with the pods of many nodes, and one node is nearly always due."""
+    made, together, seen = Cluster(), list[int](), NOTHING_TRIED
+    for name in "abc":
+        made.node(name)
+        made.runs(f"p-{name}", name)
+
+    def tried(without: Snapshot) -> Plan:
+        gone = sum(one.phase is Phase.DRAINING for one in without.provisioned)
+        together.extend([minute] if gone == 3 else [])
+        return Plan()
+
+    for minute in (0, 5, 10, 64, 70):
+        made.runs(f"more-{minute}", "a")  # after the first try, only this node is due
+        found = made.snapshot(pools=(POOL,), provisioned=tuple(map(node, "abc")))
+        seen = step(found, tried, seen, later=timedelta(minutes=minute)).tried
+    assert together == [0, 5, 70]

@@ -1,4 +1,4 @@
-"""Which answers of tried moves still stand: a node is worth another try only if its pods may have more room.
+"""Which moves would be refused again: a node is worth another try only if its pods may have more room.
 
 While other nodes only become fuller, no move becomes possible or cheaper. A try is repeated at once if a node on which
 one of its pods may fit has more room, or stays for other pods now. A pod may fit if amounts and the number of devices
@@ -77,7 +77,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RefusedMove:
     """The answer for a node (`node_name`): what its pods need; None if more than one node decides where they fit.
     `limited`: a pod had no place at all, perhaps because of a limit. `until`: when its pods should have ended. Those
     that still run then may run for long again."""
@@ -165,8 +165,8 @@ def _held(snapshot: Snapshot, plan: Plan) -> dict[str, set[object]]:
     return found
 
 
-def with_answers(
-    standing: FrozenMap[str, Standing],
+def with_refusals(
+    refused: FrozenMap[str, RefusedMove],
     tried: Sequence[ProvisionedNode],
     answers: Mapping[str, Reason],
     pods: Mapping[str, Sequence[Pod]],
@@ -174,31 +174,31 @@ def with_answers(
     *,
     outline: Outline,
     now: datetime,
-) -> FrozenMap[str, Standing]:
+) -> FrozenMap[str, RefusedMove]:
     """With the new answers for nodes that were `tried`, where a plan would leave the node for reasons of its own."""
-    found: dict[str, Standing] = {}
+    found: dict[str, RefusedMove] = {}
     for node in tried:
         own, answer = pods[node.node_name], answers[node.name]
         if _of_these(answer, own):
             left = remaining(own, now)
             needs = _needs_of(own, claims, shared=outline.shared)
             limited = answer.code is Code.NO_OTHER_PLACE
-            found[node.name] = Standing(node.node_name, needs, limited, None if left is None else now + left)
-    return without_answers(standing, {node.name for node in tried}).with_items(found)
+            found[node.name] = RefusedMove(node.node_name, needs, limited, None if left is None else now + left)
+    return without_refusals(refused, {node.name for node in tried}).with_items(found)
 
 
-def without_answers(standing: FrozenMap[str, Standing], names: Collection[str]) -> FrozenMap[str, Standing]:
+def without_refusals(refused: FrozenMap[str, RefusedMove], names: Collection[str]) -> FrozenMap[str, RefusedMove]:
     """Without the answers for these ProvisionedNodes."""
-    return FrozenMap({name: answer for name, answer in standing.items() if name not in names})
+    return FrozenMap({name: answer for name, answer in refused.items() if name not in names})
 
 
-def still_standing(
-    answers: FrozenMap[str, Standing],
+def still_refused(
+    answers: FrozenMap[str, RefusedMove],
     before: Outline,
     after: Outline,
     claims: Mapping[str, ResourceClaim],
     now: datetime,
-) -> FrozenMap[str, Standing]:
+) -> FrozenMap[str, RefusedMove]:
     """Those of the answers that a try would give again."""
     if before.sources != after.sources or any(after.scarce.get(x, _MUCH) > left for x, left in before.scarce.items()):
         return FrozenMap()

@@ -47,7 +47,7 @@ def test_no_move_is_missed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         calls += 1
         due = {node.name for node in batch}
         for node in found.nodes if calls % _EVERY == 0 else ():
-            if node.name in seen.standing and node.name not in due:
+            if node.name in seen.refused and node.name not in due:
                 found_again.append(try_move([node], found.pods_of([node]), context))
         return tried(batch, beside, found, context, seen)
 

@@ -12,7 +12,6 @@ import pytest
 from autoscaler.model.capacity import Limits
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import Container, PodAffinityTerm, PodClaim, TopologySpread, WhenUnsatisfiable
-from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.resource_claim import (
     AllocatedDevice,
     Allocation,
@@ -23,7 +22,6 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.storage import VolumeAttachment
-from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -369,42 +367,6 @@ def test_a_pod_that_outlives_its_expected_duration_may_run_for_long() -> None:
 
     assert tries(short := seen(4), short, moved(launch(price=DEAR))) == 1
     assert tries(long := seen(40), long, moved(launch(price=DEAR))) == 0
-
-
-def test_a_node_whose_answer_stands_moves_together_with_another() -> None:
-    """Neither can go alone, and the first answer stands for hours when the second node comes."""
-
-    def tried(without: Snapshot) -> Plan:
-        wanted = [one.key for one in without.pods if one.node_name is None]
-        return moved(launch("one", Decimal(50), pods=tuple(wanted)), pods=wanted)
-
-    made = Cluster()
-    made.node("b", count=1)
-    made.runs("p", "b")
-    first = step(made.snapshot(pools=(POOL,), provisioned=(node("b"),)), tried)
-    made.node("a", count=1)
-    made.runs("q", "a")
-    second = step(made.snapshot(pools=(POOL,), provisioned=(node("b"), node("a"))), tried, first.tried, later=FIVE)
-    assert [bought.replaces for bought in second.plan.launches] == [("a", "b")]
-
-
-def test_nodes_are_tried_together_with_others_once_an_hour() -> None:
-    """Such a try costs a plan with the pods of many nodes, and one node is nearly always due."""
-    made, together, seen = Cluster(), list[int](), NOTHING_TRIED
-    for name in "abc":
-        made.node(name)
-        made.runs(f"p-{name}", name)
-
-    def tried(without: Snapshot) -> Plan:
-        gone = sum(one.phase is Phase.DRAINING for one in without.provisioned)
-        together.extend([minute] if gone == 3 else [])
-        return Plan()
-
-    for minute in (0, 5, 10, 64, 70):
-        made.runs(f"more-{minute}", "a")  # after the first try, only this node is due
-        found = made.snapshot(pools=(POOL,), provisioned=tuple(map(node, "abc")))
-        seen = step(found, tried, seen, later=timedelta(minutes=minute)).tried
-    assert together == [0, 5, 70]
 
 
 @pytest.mark.parametrize(
