@@ -24,22 +24,24 @@ class Agreeable(Upstream):
         return {"outcome": "fits"}
 
 
-def differing(text: str) -> DifferenceError | None:
+def differing(text: str, most: int) -> DifferenceError | None:
     """The difference found by a simulator that is wrong about every case in which a text occurs."""
     kind = replace(
         KINDS["selector"],
         simulated=lambda case, _: Given({"outcome": "no_fit" if text in str(case) else "fits"}, 0),
         differences=lambda found, expected: () if found == expected else (Difference(Field.OUTCOME, "wrong"),),
     )
-    return smallest_difference(kind, RELEASE, Agreeable(), most=200, start="fixed")
+    return smallest_difference(kind, RELEASE, Agreeable(), most=most, start="fixed")
 
 
 def test_a_difference_is_found_and_made_small() -> None:
-    found = differing("quantity")
+    # Hypothesis draws constants from the modules that are loaded, so other tests in the process change its cases. A
+    # quarter of its seeds has no quantity in 200 cases.
+    found = differing("quantity", most=2000)
     assert found is not None
     assert "quantity" in str(found.case)
     assert len(str(found.case)) < 2000
 
 
 def test_nothing_is_found_where_nothing_differs() -> None:
-    assert differing("no such text") is None
+    assert differing("no such text", most=200) is None
