@@ -154,7 +154,7 @@ class Loop:
     def warm_up(self) -> None:
         """Computes the inputs of the first plan before a pod needs it: after a reconcile, or a follow."""
         with self._stage("warm_up"):
-            warm_up(self._store.snapshot())
+            warm_up(self._store.snapshot(), self._memory.world)
 
     def tick(self) -> Tick:
         now = self._clock.now()
