@@ -89,8 +89,8 @@ class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
     tainted nodes, which are tried once more before they drain. `together`: when nodes were last tried together with
-    others that were not due. `refused`: answers that a try would give again, since
-    nothing has changed for them up to the state in `outline`."""
+    others that were not due. `refused`: answers that a try would give again, since nothing has changed for them up to
+    the state in `outline`."""
 
     last: datetime | None = None
     together: datetime | None = None
@@ -335,7 +335,10 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
     """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
     whose answer may differ is tried again."""
     names = sorted(node.name for node in move.nodes)
-    tried = replace(tried, tried=FrozenMap({name: at for name, at in tried.tried.items() if name in tried.refused}))
+    refused = without_refusals(tried.refused, names)  # of nodes that could not go alone, but can together
+    tried = replace(
+        tried, refused=refused, tried=FrozenMap({name: at for name, at in tried.tried.items() if name in refused})
+    )
     if move.launches:
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))

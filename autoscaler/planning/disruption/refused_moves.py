@@ -1,6 +1,6 @@
 """Which moves would be refused again: a node is worth another try only if its pods may have more room.
 
-While other nodes only become fuller, no move becomes possible or cheaper. A try is repeated at once if a node on which
+While other nodes only become fuller, no move becomes possible or cheaper. A try is repeated soon if a node on which
 one of its pods may fit has more room, or stays for other pods now. A pod may fit if amounts and the number of devices
 allow it; which devices they are is not looked at. Where more than one node decides, any change repeats the try.
 """
