@@ -48,6 +48,8 @@ def test_a_node_whose_answer_stands_moves_together_with_another() -> None:
         made.snapshot(pools=(POOL,), provisioned=(node("b"), node("a"))), tried, first.tried, later=timedelta(minutes=5)
     )
     assert [bought.replaces for bought in second.plan.launches] == [("a", "b")]
+    assert second.tried.refused.keys().isdisjoint(("a", "b"))
+    assert second.tried.tried.keys().isdisjoint(("a", "b")), "both are tried again as soon as the new node is ready"
 
 
 def test_nodes_are_tried_together_with_others_once_an_hour() -> None:
