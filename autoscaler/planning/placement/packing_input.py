@@ -214,7 +214,8 @@ class PackingInput:
             i for i in sorted(offered.candidates) if not self.candidates[i].barred and self.shape_of[i] not in banned
         )
         used = [sum((limit.uses(c) for c in offered.bought), Decimal(0)) for limit in self.limits]
-        limits = [limit.remaining - amount for limit, amount in zip(self.limits, used, strict=True)]
+        # More than a limit may exist, once it was lowered: that must not stop nodes that do not count for it.
+        limits = [max(limit.remaining - amount, Decimal(0)) for limit, amount in zip(self.limits, used, strict=True)]
         return Supply(
             Problem(
                 items=items,

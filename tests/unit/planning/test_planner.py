@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import Baseline, Limits
+from autoscaler.model.capacity import Baseline, CapacityPool, Limits
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
@@ -264,6 +264,21 @@ class TestPools:
         result = plan(snapshot(*pairs(2, gpus()), pools=(pool,), provisioned=(full,)))
         assert result.launches == ()
         assert len(result.placements) == 1
+
+    @pytest.mark.parametrize(
+        "limits",
+        [
+            pytest.param(Limits(nodes=1), id="nodes"),
+            pytest.param(Limits(accelerators=4), id="accelerators"),
+            pytest.param(Limits(usd_per_hour=Decimal("3.60")), id="usd-per-hour"),
+        ],
+    )
+    def test_a_pool_with_more_than_its_limit_stops_no_other_pool(self, limits: Limits) -> None:
+        """As after its limit was lowered, until its nodes are gone."""
+        pools = (replace(TEAM, limits=limits), CapacityPool("other"))
+        leaving = tuple(ours(name, phase=Phase.DRAINING) for name in "ab")
+        result = plan(snapshot(*pairs(1, gpus()), pools=pools, provisioned=leaving))
+        assert [node.pool for node in result.launches] == ["other"]
 
     def test_a_higher_priority_gets_the_last_node(self) -> None:
         pool = replace(TEAM, limits=Limits(nodes=1), requirements=(Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),))
