@@ -18,7 +18,7 @@ from math import ceil
 from typing import Any, Final
 
 from autoscaler.planning.packing.coarse import coarse
-from autoscaler.planning.packing.problem import Kind, Problem
+from autoscaler.planning.packing.problem import Kind, Problem, decimals
 from autoscaler.planning.packing.relaxation import Group, Relaxation, Sizes
 from instance_catalog.dataclass import dataclass, replace
 
@@ -249,7 +249,7 @@ def _exact(problem: Problem, groups: Sequence[Group], bought: Sequence[_Bought],
             share = min(share, cost / (dearest * room))
     value = share * sum(price * group.count for price, group in zip(of_group, groups, strict=True))
     value -= sum(Fraction(limit) * price for limit, price in zip(problem.limits, prices.limits, strict=True) if price)
-    digits = max([0, *(-_exponent(one.kind.usd_per_hour) for one in bought)])
+    digits = decimals(one.kind.usd_per_hour for one in bought)
     return Decimal(max(0, ceil(value / _SCALE * 10**digits))).scaleb(-digits)
 
 
@@ -260,8 +260,3 @@ def _worths(bought: _Bought, prices: Sequence[int]) -> dict[int, int]:
         for group, size in row.sizes.items() if price else ():
             worth[group] += price * size * _SCALE // row.room
     return worth
-
-
-def _exponent(price: Decimal) -> int:
-    exponent = price.normalize().as_tuple().exponent
-    return exponent if isinstance(exponent, int) else 0

@@ -18,12 +18,14 @@ from autoscaler.planning.packing.exact import assemble, every_column, keep
 from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.greedy import fills
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern, Problem, Solution, State, decimals
 from instance_catalog.dataclass import dataclass
 
 _NODES = 2000
-# Half of the smallest difference between two plans: prices have at most five decimals, all other numbers are whole.
-_TOLERANCE = 5e-6
+# The last decimal of prices that counts, as in the catalog. HiGHS does not tell smaller numbers from rounding errors.
+_DECIMALS = 6
+# Far less than the smallest difference between two plans: all numbers are whole, prices in units of their last decimal.
+_TOLERANCE = 1e-3
 
 
 def improve(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> Solution:
@@ -82,6 +84,7 @@ class _Program:
         self._highs.setOptionValue("threads", 1)
         self._highs.setOptionValue("mip_max_nodes", _NODES)
         self._highs.setOptionValue("mip_rel_gap", 0.0)
+        self._highs.setOptionValue("mip_abs_gap", 0.0)
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._sum = self._highs.qsum
         demand = problem.demand
@@ -147,10 +150,11 @@ class _Program:
         for number, item in enumerate(self._problem.items, start=len(self._columns)):
             levels[item.level][number] = float(item.pods)
         goals = [_Goal(level, pods) for level, pods in zip(levels, start.score.left_out, strict=True)]
+        unit = 10 ** min(_DECIMALS, decimals(kind.usd_per_hour for kind in self._problem.kinds))
         parts: list[Callable[[Score], float]] = [lambda s: float(s.preference)]
         parts += [lambda s, i=i: float(s.capacity[i]) for i in range(len(start.score.capacity))]  # type: ignore[misc]  # i is bound
         parts += [
-            lambda s: float(s.usd_per_hour),
+            lambda s: float(round(s.usd_per_hour * unit)),
             lambda s: float(s.disruption),
             lambda s: float(s.nodes),
             lambda s: float(s.fragmentation),

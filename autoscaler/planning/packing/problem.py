@@ -210,6 +210,12 @@ def by_price(problem: Problem) -> list[int]:
     return sorted(range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i))
 
 
+def decimals(prices: Iterable[Decimal]) -> int:
+    """The digits behind the point of the price that has most of them."""
+    exponents = (price.normalize().as_tuple().exponent for price in prices)
+    return max([0, *(-exponent for exponent in exponents if isinstance(exponent, int))])
+
+
 def with_one(pattern: Pattern, item: int) -> Pattern:
     """The same node with one more bundle of the item."""
     place = bisect_right(pattern, item)

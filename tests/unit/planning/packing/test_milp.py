@@ -68,3 +68,16 @@ def test_the_more_important_one_is_placed_although_the_first_plan_leaves_it_out(
     columns = [column for item in (1, 2) if (column := fillings.column(0, (item,)))]
     found = improve(problem, fillings, [assemble(problem, columns)], BUDGET)
     assert found.left == (0, 0, 1)
+
+
+def test_prices_count_to_their_last_decimal() -> None:
+    """Machines of 3 and 2 cost a millionth of a dollar less than the one of 5, which would be one node instead of two.
+    The catalog has such prices."""
+    oracle = Vectors(shapes=((3,), (5,), (2,)), takes=((2,), (1,)))
+    prices = [Decimal(price) for price in ("3.000001", "5.000002", "2.000000")]
+    problem = Problem((Item(1), Item(3)), tuple(Kind(shape, price) for shape, price in enumerate(prices)))
+    fillings = Fillings(problem, oracle)
+    alone = [column for item in (0, 1, 1, 1) if (column := fillings.column(1, (item,)))]
+    found = improve(problem, fillings, [assemble(problem, alone)], Budget(demands=0))
+    assert found.optimal
+    assert found.score.usd_per_hour == Decimal("5.000001")
