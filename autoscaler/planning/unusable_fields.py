@@ -7,7 +7,6 @@ The form of a manifest is checked when it is read. These checks need the catalog
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Final
 
 from autoscaler.errors import ConfigurationError
@@ -40,28 +39,19 @@ _USUAL_KEYS: Final = (
     labels.OPERATING_SYSTEM,
 )
 
-_REQUIREMENTS: Final = LastAnswers[tuple[Reason, ...]]()
-_POOLS: Final = LastAnswers[tuple[Reason, ...]]()
+# Of all pools together: there may be more of them than answers are remembered.
+_UNUSABLE: Final = LastAnswers[tuple[Reason, ...]]()
 _UNPRICED: Final = LastAnswers[tuple[Reason, ...]]()
 
 
 def unusable_fields(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
     """One reason for each part that cannot be used."""
-    running = running_drivers(snapshot)
-    found = [
-        reason
-        for pool in snapshot.pools
-        for reason in (
-            *_REQUIREMENTS.of(
-                (pool, snapshot.profile, running, Same(catalog)), partial(_requirements, pool, snapshot, catalog)
-            ),
-            *_POOLS.of((pool, Same(catalog)), partial(_of_pool, pool, catalog)),
-        )
-    ]
-    if not buy_unpriced:
-        prepaid = any(block.pool in ("", pool.name) for pool in snapshot.pools for block in snapshot.blocks)
-        for pool in snapshot.pools if not prepaid else ():
-            found += _UNPRICED.of((pool, Same(catalog)), partial(_unpriced, pool, catalog))
+    pools, running = snapshot.pools, running_drivers(snapshot)
+    known = (pools, snapshot.profile, running, Same(catalog))
+    found = [*_UNUSABLE.of(known, lambda: tuple(_unusable(snapshot, catalog)))]
+    prepaid = any(block.pool in ("", pool.name) for pool in pools for block in snapshot.blocks)
+    if not (buy_unpriced or prepaid):
+        found += _UNPRICED.of((pools, Same(catalog)), lambda: tuple(r for p in pools for r in _unpriced(p, catalog)))
     for block in snapshot.blocks:
         if block.instance_type not in catalog.types:
             problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
@@ -84,8 +74,13 @@ def guessed_types(launches: Iterable[PlannedNode], catalog: Catalog) -> tuple[st
     return tuple(name for name, price in prices.items() if price is not None and price.guess)
 
 
-def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
-    return tuple(_wrong_requirements(pool, snapshot, catalog))
+def _unusable(snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
+    """Those of the pools, one pool after the other."""
+    for pool in snapshot.pools:
+        yield from _wrong_requirements(pool, snapshot, catalog)
+        yield from _drivers(pool, catalog)
+        yield from _schedules(pool)
+        yield from _only_simulated(pool)
 
 
 def _wrong_requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
@@ -162,10 +157,6 @@ def _unpriced(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
     if not clouds:
         return ()
     return (Reason.of(Code.NO_PRICE, Subject("pool", pool.name), region=regions, cloud=" ".join(clouds)),)
-
-
-def _of_pool(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:
-    return (*_drivers(pool, catalog), *_schedules(pool), *_only_simulated(pool))
 
 
 def _drivers(pool: CapacityPool, catalog: Catalog) -> tuple[Reason, ...]:

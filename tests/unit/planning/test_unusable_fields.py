@@ -52,7 +52,10 @@ def test_a_label_that_only_another_cloud_has(requirement: Requirement, labels: d
     )
 
 
-def test_what_drivers_cannot_be_predicted_on_is_computed_once_for_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pools", [1, 12])
+def test_what_drivers_cannot_be_predicted_on_is_computed_once_for_a_pool(
+    pools: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
 
     def why(instance_type: InstanceType, drivers: DriverSet) -> str:
@@ -60,9 +63,10 @@ def test_what_drivers_cannot_be_predicted_on_is_computed_once_for_a_pool(monkeyp
         return "no facts"
 
     monkeypatch.setattr("autoscaler.planning.unusable_fields.unpredictable", why)
-    pool = CapacityPool("gpu", drivers=("nvidia",), limits=Limits(nodes=1))
-    told = [unusable_fields(snapshot([], pools=(pool,)), CATALOG) for _ in range(2)]
+    every = tuple(CapacityPool(f"gpu-{n}", drivers=("nvidia",), limits=Limits(nodes=1)) for n in range(pools))
+    told = [unusable_fields(snapshot([], pools=every), CATALOG) for _ in range(2)]
     assert told[0] == told[1]
-    assert len(asked) == len(set(asked)) == told[0][0].detail["types"]
-    other = replace(pool, drivers=("nvidia-no-such",))
-    assert unusable_fields(snapshot([], pools=(other,)), CATALOG) != told[0]
+    assert len(asked) == pools * len(set(asked))
+    assert len(set(asked)) == told[0][0].detail["types"]
+    other = replace(every[0], drivers=("nvidia-no-such",))
+    assert unusable_fields(snapshot([], pools=(other, *every[1:])), CATALOG) != told[0]
