@@ -80,11 +80,11 @@ def prices_after(asked: Situation) -> Iterator[Change]:
 
 
 def _prices(asked: Situation, *, regional: bool) -> Iterator[Change]:
-    unpriced = {
+    unpriced = dict.fromkeys(
         (entry.offering.region, entry.offering.instance_type, entry.offering.capacity_type)
         for entry in asked.considered
         if entry.outcome is ConsideredOutcome.FITS and _lacks_price(entry)
-    }
+    )
     anywhere = [(asked.catalog.types[name], kind) for region, name, kind in unpriced if not region]
     listed = [(known, kind) for known, kind in anywhere if kind not in known.prices]
     if listed:

@@ -76,8 +76,8 @@ def read_scenario(document: Document, known: Collection[str]) -> Study:
 
 
 def _refuse_twice(workloads: list[_Workload], spec: Fields) -> None:
-    names = [workload.name for workload in workloads]
-    for name in {name for name in names if names.count(name) > 1}:
+    counts = Counter(workload.name for workload in workloads)
+    for name in [name for name, count in counts.items() if count > 1]:
         spec.error("workloads", f"{name!r} is there twice", "give each workload a name of its own")
 
 

@@ -8,10 +8,12 @@ from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.types.catalog import Catalog
-from tests.builders import LARGE, NOW, SMALL, claim, gpus, machine, pod, snapshot
+from instance_catalog.types.instance_type import CapacityType
+from tests.builders import LARGE, NOW, SMALL, TEAM, claim, gpus, machine, pod, snapshot
 from tests.one_line_advice import advice_lines
 
 NAMED = FrozenMap({"node.kubernetes.io/instance-type": "mystery"})
@@ -79,3 +81,14 @@ def test_what_is_given_up_is_no_reason_to_leave_the_cloud(key: str, types: set[s
     policy = Policy(considered=100)
     found = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW)
     assert {ref.instance_type for entry in found for ref, _ in entry.result.launches} == types
+
+
+def test_of_several_kinds_without_a_price_the_first_that_the_pool_prefers() -> None:
+    """The same one in every process, whatever order a set has there."""
+    sold = tuple(CapacityType(kind) for kind in ("spot", "flex-start"))
+    for order in (sold, sold[::-1]):
+        pool = replace(TEAM, capacity_types=order)
+        given = snapshot([pod("p", "c", node_selector=NAMED)], [claim("c", gpus())], pools=(pool,))
+        catalog, policy = Catalog.of([PRICED, replace(UNPRICED, capacity_types=sold)]), Policy(considered=100)
+        (found,) = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
+        assert found.change.detail["sold_as"] == order[0]

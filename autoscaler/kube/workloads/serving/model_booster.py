@@ -35,7 +35,7 @@ def expand_model_booster(fields: Fields, workload: Workload) -> Expansion:
         step = f"write {' or '.join(_ROLES)}, or {_PODS}"
         backend.error("type", f"{kind!r} is no type for which Kthena makes pods", step)
     workers = {one.text("type", "server"): one for one in backend.children("workers")}
-    for name in roles.keys() - workers.keys():
+    for name in [name for name in roles if name not in workers]:
         backend.error("workers", f"has no worker of type {name}, without which Kthena makes no pods", "add it")
     made = [_role(backend, workers[name], role) for name, role in roles.items() if name in workers]
     serving: dict[str, Any] = {"replicas": backend.integer("replicas", 1), "template": {"roles": made}}

@@ -83,3 +83,9 @@ def test_a_cache_is_a_volume() -> None:
 def test_what_kthena_makes_no_pods_of_is_an_error(found: Loaded, said: str) -> None:
     assert said in "".join(messages(found))
     assert not found.ok
+
+
+def test_missing_workers_are_told_in_the_order_of_their_roles() -> None:
+    first, second = messages(booster(kind="vLLMDisaggregated"))
+    assert "type prefill" in first
+    assert "type decode" in second

@@ -188,6 +188,13 @@ def test_a_wrong_field_has_its_line(changed: dict[str, str], said: str) -> None:
     assert said in str(raised.value)
 
 
+def test_names_that_are_there_twice_are_told_in_the_order_of_the_file() -> None:
+    others = "\n  - ".join(["", *(f"name: {name}" for name in "edcbaedcb")])
+    with pytest.raises(BadInputError) as raised:
+        scenario(more=others)
+    assert re.findall("'(.)' is there twice", str(raised.value)) == list("aedcb")
+
+
 @pytest.mark.parametrize(
     "changed",
     [
