@@ -17,7 +17,7 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, DaemonSet, Snapshot
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.packing.kept_solutions import KeptSolutions, without_slack_limits
-from autoscaler.planning.packing.problem import Item, Kind, Problem, Solution
+from autoscaler.planning.packing.problem import Column, Item, Kind, Problem, Solution
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -151,3 +151,14 @@ def test_the_memory_has_a_bound() -> None:
         memory.of("shapes", number, problem, lambda found: Solution((), found.demand, found.zero), lambda: True)
     assert len(memory) == 20
     assert memory.of("shapes", 29, problem, lambda _: pytest.fail("it is known"), lambda: True).left == problem.demand
+
+
+def test_the_nodes_of_solutions_count_for_the_bound() -> None:
+    """One class of thousands of pods is a small problem with a large solution."""
+    memory, node = KeptSolutions(), Column(0, (0,), Problem((), ()).zero)
+    for number in range(30):
+        problem = Problem((Item(1000 + number),), ())
+        memory.of(
+            "shapes", (), problem, lambda found: Solution((node,) * found.demand[0], (0,), found.zero), lambda: True
+        )
+    assert len(memory) == 19

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from autoscaler.planning.packing.problem import Problem, Solution
 from instance_catalog.dataclass import dataclass, field, replace
 
-# The most items and kinds of all remembered problems together, some hundred bytes each.
+# The most items, kinds and bought nodes of all remembered problems together, some hundred bytes each.
 _MOST: Final = 20_000
 # The most sets of shapes. Each has some hundred kilobytes, and with a back-off or a block every plan has new ones.
 _SHAPES: Final = 8
@@ -50,7 +50,7 @@ class KeptSolutions:
         found = solve(problem)
         if final():
             self._known[key] = found
-            self._size += _size(problem)
+            self._size += _size(problem, found)
             self._shapes[shapes] = None
             self._shapes.move_to_end(shapes)
             self._shrink()
@@ -65,15 +65,14 @@ class KeptSolutions:
             self._drop(next(iter(self._known)))
 
     def _drop(self, key: _Key) -> None:
-        del self._known[key]
-        self._size -= _size(key[2])
+        self._size -= _size(key[2], self._known.pop(key))
 
     def __len__(self) -> int:
         return len(self._known)
 
 
-def _size(problem: Problem) -> int:
-    return len(problem.items) + len(problem.kinds)
+def _size(problem: Problem, found: Solution) -> int:
+    return len(problem.items) + len(problem.kinds) + len(found.columns)
 
 
 def without_slack_limits(problem: Problem) -> Problem:
