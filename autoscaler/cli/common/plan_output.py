@@ -28,12 +28,15 @@ _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 def print_notes(found: Decided) -> None:
     """Prints to stderr what is special about the plan: the version of Kubernetes, and capacity types that were asked
     for and that the catalog has no price of."""
+    if found.snapshot.profile.note:
+        click.echo(f"note: {found.snapshot.profile.note}", err=True)
+    if not (asked := found.policy.where.capacity_types):
+        return
+    # Imported here because few plans need it, and it takes a while.
     from autoscaler.advice.prices import unpriced
     from autoscaler.report.advised.change_steps import change_steps
 
-    if found.snapshot.profile.note:
-        click.echo(f"note: {found.snapshot.profile.note}", err=True)
-    for cloud, change in unpriced(found.plan, found.policy.where.capacity_types, found.catalog):
+    for cloud, change in unpriced(found.plan, asked, found.catalog):
         kind = change.detail.get("sold_as", CapacityType.ON_DEMAND.value)
         missing = f"nothing is bought as {kind}, since the catalog has no such price of {cloud}"
         click.echo(f"note: {missing}: {'; '.join(change_steps(change))}", err=True)
