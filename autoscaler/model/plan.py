@@ -239,7 +239,8 @@ class Plan:
     outside: tuple[LeftOut, ...] = ()  # pending pods that no pool serves: verdict "out-of-scope", and why
     warnings: tuple[Reason, ...] = ()
     usd_per_hour: Decimal = Decimal(0)
-    # A lower bound of the cost of the same pods on the same capacity types; None if unknown.
+    # A lower bound of the cost of the same pods on the same capacity types, with claims served as preferred; None if
+    # unknown.
     at_least_usd_per_hour: Decimal | None = None
     fragmentation: tuple[Fragmentation, ...] = ()  # only on request, by accelerator
     room: tuple[RoomMade, ...] = ()  # only on request: nothing moves because of it

@@ -175,7 +175,8 @@ class Column:
 class Solution:
     """Nodes to buy and the number of bundles of each item that are left out. `optimal`: proven to be the best.
 
-    `at_least`: no solution places the same bundles for less, in dollars per hour; None if not computed.
+    `at_least`: no solution with the same capacity types and choices as preferred places the same bundles for less, in
+    dollars per hour; None if not computed.
     """
 
     columns: tuple[Column, ...]

@@ -29,7 +29,7 @@ from instance_catalog.dataclass import dataclass, replace
 class Buying:
     """The purchases, with the candidates chosen for each class; `optimal` if nothing better exists.
 
-    `at_least`: no new nodes serve the same pods for less, in dollars per hour; None if not known.
+    `at_least`: that of the Solution; None if not known.
     """
 
     purchases: tuple[Purchase, ...]
