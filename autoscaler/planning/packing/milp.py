@@ -22,8 +22,10 @@ from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern,
 from instance_catalog.dataclass import dataclass
 
 _NODES = 2000
-# The last decimal of prices that counts, as in the catalog. HiGHS does not tell smaller numbers from rounding errors.
+# The decimals of prices that count, as many as in the catalog; fewer for prices with more digits than this together.
+# HiGHS does not tell smaller differences from rounding errors, and refuses numbers of more than 15 digits.
 _DECIMALS = 6
+_DIGITS = 10
 # Far less than the smallest difference between two plans: all numbers are whole, prices in units of their last decimal.
 _TOLERANCE = 1e-3
 
@@ -150,7 +152,7 @@ class _Program:
         for number, item in enumerate(self._problem.items, start=len(self._columns)):
             levels[item.level][number] = float(item.pods)
         goals = [_Goal(level, pods) for level, pods in zip(levels, start.score.left_out, strict=True)]
-        unit = 10 ** min(_DECIMALS, decimals(kind.usd_per_hour for kind in self._problem.kinds))
+        unit = _unit([kind.usd_per_hour for kind in self._problem.kinds])
         parts: list[Callable[[Score], float]] = [lambda s: float(s.preference)]
         parts += [lambda s, i=i: float(s.capacity[i]) for i in range(len(start.score.capacity))]  # type: ignore[misc]  # i is bound
         parts += [
@@ -178,6 +180,12 @@ class _Program:
             and self._problem.allows(used)
             and gangs_hold(self._problem, solution.left)
         )
+
+
+def _unit(prices: Sequence[Decimal]) -> Decimal:
+    """How many of the last decimal that counts are a dollar."""
+    whole = 1 + max((price.adjusted() for price in prices), default=0)
+    return Decimal(10) ** min(_DECIMALS, decimals(prices), _DIGITS - whole)
 
 
 def gangs_hold(problem: Problem, left: Counts) -> bool:

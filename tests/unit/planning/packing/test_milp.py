@@ -81,3 +81,15 @@ def test_prices_count_to_their_last_decimal() -> None:
     found = improve(problem, fillings, [assemble(problem, alone)], Budget(demands=0))
     assert found.optimal
     assert found.score.usd_per_hour == Decimal("5.000001")
+
+
+def test_a_price_that_nobody_pays_stops_no_search() -> None:
+    """HiGHS refuses numbers of more than 15 digits."""
+    oracle = Vectors(shapes=((1,), (2,)), takes=((1,),))
+    kinds = (Kind(0, Decimal("1.234567")), Kind(1, Decimal(10) ** 17))
+    problem = Problem((Item(4),), kinds)
+    fillings = Fillings(problem, oracle)
+    start = [column for _ in range(4) if (column := fillings.column(1, (0,)))]
+    assert improve(problem, fillings, [assemble(problem, start)], Budget(demands=0)).score.usd_per_hour == Decimal(
+        "4.938268"
+    )
