@@ -106,19 +106,21 @@ class Kind:
 
 @dataclass(frozen=True)
 class Problem:
-    """Items in the scheduler's order; kinds in a stable order; `limits`: the most that may be used of each."""
+    """Items in the scheduler's order; kinds in a stable order; `limits`: the most that may be used of each. `ranks`:
+    the fewest ranks in a score, so that scores of problems with other kinds compare."""
 
     items: tuple[Item, ...]
     kinds: tuple[Kind, ...]
     limits: tuple[Decimal, ...] = ()
     gangs: tuple[GangRule, ...] = ()
+    ranks: int = 0
 
     @cached_property
     def zero(self) -> Score:
         """The score of a solution that buys nothing and leaves out nobody."""
         return Score.zero(
             priorities=1 + max((item.level for item in self.items), default=-1),
-            ranks=1 + max((kind.rank for kind in self.kinds), default=-1),
+            ranks=max([self.ranks, *(1 + kind.rank for kind in self.kinds)]),
         )
 
     @cached_property

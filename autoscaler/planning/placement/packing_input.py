@@ -164,6 +164,11 @@ class PackingInput:
         """By class, true if it requires an architecture."""
         return tuple(asks_for_architecture(found.sample) for found in self.classes)
 
+    @cached_property
+    def _ranks(self) -> int:
+        """The same for every problem: the domains of a gang are compared, and each has other candidates."""
+        return max((1 + candidate.rank for candidate in self.candidates if not candidate.barred), default=0)
+
     def same_outcomes(self, item: int) -> Hashable:
         """Equal for classes with the same known verdicts about every candidate; None if that is not certain."""
         same = self.trials.same_verdicts(item)
@@ -222,6 +227,7 @@ class PackingInput:
                 kinds=tuple(self._kind(i, offered.places) for i in buyable),
                 limits=(*limits, Decimal("Infinity") if offered.most_nodes is None else Decimal(offered.most_nodes)),
                 gangs=tuple(self._rule(key, items, index, started) for index, key in enumerate(self.gangs)),
+                ranks=self._ranks,
             ),
             buyable,
         )
