@@ -130,7 +130,7 @@ def _planned(snapshot: Snapshot, *, catalog: Catalog, policy: Policy, now: datet
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
         ),
         usd_per_hour=_cost(launches),
-        at_least_usd_per_hour=None if (least := decided.buying.at_least) is None else least + _cost(kept),
+        at_least_usd_per_hour=None if (least := decided.at_least) is None else least + _cost(kept),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
@@ -202,6 +202,12 @@ class _Decided:
     def bought(self) -> frozenset[str]:
         """The pods on new nodes."""
         return frozenset(pod.key for entry in self.launches.placed for pod in entry.bundle.pods)
+
+    @property
+    def at_least(self) -> Decimal | None:
+        """The lower bound of the purchases; None if one of their bundles has no place after the replay."""
+        lost = self.refused.keys() - {entry.bundle.key for entry in self.launches.placed}
+        return None if lost else self.buying.at_least
 
 
 def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:

@@ -10,9 +10,10 @@ import pytest
 
 from autoscaler.model.capacity import Baseline, CapacityPool, Limits
 from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
-from autoscaler.model.pod import Container
+from autoscaler.model.pod import Container, PodAffinityTerm
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
@@ -377,3 +378,13 @@ class TestWithoutPendingPods:
     def test_missing_baseline_nodes_are_launched(self) -> None:
         pool = replace(TEAM, baselines=(Baseline(1),))
         assert len(plan(snapshot([], pools=(pool,))).launches) == 1
+
+
+def test_a_pod_that_others_exclude_leaves_the_plan_without_a_lower_bound() -> None:
+    """The purchases were for two pods, of which only one is placed: the plan may cost less than their bound."""
+    term = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.ZONE, ("default",))
+    pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a",)),))
+    pods, claims = pairs(2, gpus(4), labels=FrozenMap({"app": "x"}), pod_anti_affinity=(term,))
+    found = plan(snapshot(pods, claims, pools=(pool,)))
+    assert (len(found.placements), found.at_least_usd_per_hour) == (1, None)
+    assert plan(snapshot(pods[:1], claims, pools=(pool,))).at_least_usd_per_hour == found.usd_per_hour
