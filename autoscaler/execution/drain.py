@@ -122,9 +122,12 @@ def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruption
 
 
 def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
-    """True if pods on a node that is removed only to save money may not be moved, or could not be for a while."""
-    late = node.phase_since is not None and now >= node.phase_since + _PATIENCE
-    return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
+    """True if pods on a node that is removed only to save money may not be moved, could not be for a while, or were
+    created since the drain began: the taint does not keep these away, so they would come back after each eviction."""
+    began = node.phase_since
+    late = began is not None and now >= began + _PATIENCE
+    back = [pod for pod in pods if began is not None and pod.created >= began.timestamp()]
+    return bool(back) or any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 
 
 def _stopping(pod: Pod) -> timedelta:

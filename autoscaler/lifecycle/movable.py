@@ -2,7 +2,8 @@
 
 Pods that a controller creates again and that serve others lose only time: those of ReplicaSets, StatefulSets and
 ReplicationControllers. Others may lose their work, and move only if an annotation limits the loss. A gang is never
-moved, because all of its pods would have to start again.
+moved, because all of its pods would have to start again. A pod that tolerates the taint of a drain is not moved either:
+kube-scheduler may bind the pod that replaces it to the same node.
 
 Annotations on pods and nodes prevent autoscalers from removing them: Foreslice's, Karpenter's, Cluster Autoscaler's.
 They prevent removals that only Foreslice decides on. They cannot keep a machine that its provider takes back.
@@ -20,8 +21,10 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.reason import Code, Fact, Reason
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 
 _SERVING: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+_DRAINING: Final = Taint(labels.DRAINING_TAINT)
 
 BudgetsByNamespace: TypeAlias = Mapping[str, Sequence[PodDisruptionBudget]]
 
@@ -49,6 +52,8 @@ def unmovable(pod: Pod) -> Reason | None:
         return Reason.of(Code.POD_ENDING, pod=pod.key)
     if mark := mark_of_pod(pod):
         return _because(pod, mark=mark)
+    if any(toleration.tolerates(_DRAINING) for toleration in pod.tolerations):
+        return _because(pod, tolerates=_DRAINING.key)
     if pod.gang is not None or pod.pod_group:
         return _because(pod, gang=pod.gang.key if pod.gang else f"{pod.namespace}/{pod.pod_group}")
     controller = pod.owner.partition("/")[0]

@@ -177,6 +177,8 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.NO_OTHER_PLACE: ("pod {pod} has no other place that costs less",),
         Code.PODS_STAY: (
             "pod {pod} is not moved to save money: its annotation {mark}",
+            "pod {pod} is not moved to save money: it tolerates taint {tolerates}, and kube-scheduler may bind it to "
+            "the same node again. Let it tolerate only the taints that it has to",
             "pod {pod} is not moved to save money: it belongs to gang {gang}, which would start again as a whole",
             "pod {pod} is not moved to save money: PodDisruptionBudget {budget} allows no disruption now",
             "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, and the API server "

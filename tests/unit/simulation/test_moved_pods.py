@@ -1,0 +1,49 @@
+"""Pods that are moved to save money get the place that was planned for them, and stay there."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import PODS, Resource
+from autoscaler.simulation.kubelets import RUNS_FOR
+from tests.unit.simulation.moving_pods import AtOnce, with_spec
+from tests.unit.simulation.test_consolidation import HOUR, LARGE, MINUTE, pod
+
+EVERY_TAINT: Object = {"operator": "Exists"}
+
+
+def half_empty(cluster: AtOnce, size: str = "small", **spec: object) -> AtOnce:
+    """Two machines of four GPUs, each with one pod: the pods that needed three have ended."""
+    for name in ("a", "b"):
+        cluster.api.create(PODS, pod(f"first-{name}", "large", annotations={RUNS_FOR: "20m"}))
+    cluster.live(5 * MINUTE)
+    for name in ("c", "d"):
+        cluster.serve_pod(name, with_spec(size, **spec))
+    cluster.live(MINUTE)
+    assert cluster.types() == [LARGE, LARGE]
+    return cluster
+
+
+def test_a_pod_that_tolerates_every_taint_is_not_moved() -> None:
+    """kube-scheduler would bind the next pod to the same node, where that one is evicted again."""
+    cluster = half_empty(AtOnce(), tolerations=[EVERY_TAINT])
+    cluster.live(HOUR)
+    assert cluster.evicted == []
+    assert any("it tolerates taint foreslice.dev/draining" in message for message in cluster.events("NotMoved"))
+
+
+def test_pods_that_come_back_are_not_evicted_again_and_again() -> None:
+    """A template with spec.nodeName binds its pods to the node past kube-scheduler and all taints."""
+    cluster = half_empty(AtOnce())
+    create = cluster.api.create
+
+    def on_the_node(resource: Resource, body: Object, **options: Any) -> Object:
+        if resource == PODS and cluster.evicted:
+            body["spec"] |= {"nodeName": cluster.last_node, "resourceClaims": [], "containers": [{"name": "main"}]}
+        return create(resource, body, **options)
+
+    with mock.patch.object(cluster.api, "create", on_the_node):
+        cluster.live(30 * MINUTE)
+    assert len(cluster.evicted) <= 3
