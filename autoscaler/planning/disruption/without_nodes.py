@@ -1,10 +1,11 @@
-"""The cluster after some nodes have ended, with their pods pending again."""
+"""The cluster while some nodes drain, with their pods pending again."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.requests import NOTHING
@@ -13,14 +14,18 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
+from instance_catalog.kubernetes.taint import Taint
 
 
 def without_nodes(
     snapshot: Snapshot, nodes: Collection[ProvisionedNode], moved: Sequence[Pod], first: Collection[str] = ()
 ) -> Snapshot:
-    """The snapshot without the draining nodes, with the pods of `moved`, which run on them, pending.
+    """The snapshot with these nodes draining, and the pods of `moved`, which run on them, pending.
 
-    The machines still count against limits, because the launches for the pods happen before they end. Pods with keys in
+    The machines still count against limits, because the launches for the pods happen before they end. The Nodes take no
+    pods, but kube-scheduler still counts them as domains until they are gone: with a topology spread constraint a pod
+    may not go to another node because of the empty one that it leaves. Pods with keys in
     `first` are placed before the others. Claims that no other pod uses are not allocated any more, as the ResourceClaim
     controller releases them after the pods are gone.
     """
@@ -34,13 +39,18 @@ def without_nodes(
         snapshot,
         pods=pods,
         claims=_freed(snapshot, moved),
-        nodes=tuple(node for node in snapshot.nodes if node.name not in names),
+        nodes=tuple(_tainted(node) if node.name in names else node for node in snapshot.nodes),
         slices=tuple(slice_ for slice_ in snapshot.slices if slice_.reach.node_name not in names),
         attachments=tuple(found for found in snapshot.attachments if found.node not in names),
         provisioned=tuple(
             replace(node, phase=Phase.DRAINING) if node.name in ended else node for node in snapshot.provisioned
         ),
     )
+
+
+def _tainted(node: Node) -> Node:
+    others = tuple(taint for taint in node.taints if taint.key != DRAINING_TAINT)
+    return replace(node, taints=(*others, Taint(DRAINING_TAINT)))
 
 
 def as_pending(pod: Pod) -> Pod:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -9,9 +10,15 @@ from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import PODS, Resource
 from autoscaler.simulation.kubelets import RUNS_FOR
 from tests.unit.simulation.moving_pods import AtOnce, with_spec
-from tests.unit.simulation.test_consolidation import HOUR, LARGE, MINUTE, pod
+from tests.unit.simulation.test_consolidation import HOUR, LARGE, MINUTE, SMALL, pod
 
 EVERY_TAINT: Object = {"operator": "Exists"}
+ONE_PER_NODE: Object = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["c", "d"]}]},
+}
 
 
 def half_empty(cluster: AtOnce, size: str = "small", **spec: object) -> AtOnce:
@@ -47,3 +54,16 @@ def test_pods_that_come_back_are_not_evicted_again_and_again() -> None:
     with mock.patch.object(cluster.api, "create", on_the_node):
         cluster.live(30 * MINUTE)
     assert len(cluster.evicted) <= 3
+
+
+def test_the_node_that_drains_counts_as_a_domain_until_it_is_gone() -> None:
+    """There the other node has one pod more than the empty one, and the pod would wait for another machine. That one
+    would be removed in the same way, again and again."""
+    cluster = AtOnce()
+    cluster.slow_to_end(4 * MINUTE)
+    half_empty(cluster, topologySpreadConstraints=[ONE_PER_NODE])
+    cluster.waited = timedelta(0)
+    cluster.live(2 * HOUR)
+    assert cluster.types() == [SMALL, SMALL]
+    assert cluster.evicted == ["c", "d"]
+    assert cluster.waited == timedelta(0)

@@ -17,25 +17,22 @@ from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     Consolidated,
 )
-from autoscaler.planning.disruption.without_nodes import without_nodes
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
-from tests.builders import CATALOG, NOW, claim, codes, pod
+from tests.builders import CATALOG, NOW, codes, pod
 from tests.unit.planning.disruption.moving import (
     CHEAP,
     DEAR,
     POOL,
-    claims_of,
     drained,
     launch,
     moved,
@@ -360,36 +357,6 @@ def test_the_move_that_saves_most_is_taken() -> None:
     pods = [served("p", "a"), served("q", "b")]
     result = step(state(pods, nodes), lambda found: moved(pods=[p.key for p in found.pods if p.node_name is None]))
     assert drained(result) == ["b"]
-
-
-class TestWithoutNodes:
-    def test_what_is_out_of_sight(self) -> None:
-        daemon = served("agent", owner="DaemonSet/agent")
-        found = state(pods=[served(), daemon, served("b", "other")], nodes=[node(), node("other")])
-        after = without_nodes(found, [found.provisioned[0]], [found.pods[0]])
-        assert [(p.name, p.node_name) for p in after.pods] == [("web", None), ("b", "other")]
-        assert [n.name for n in after.nodes] == ["other"]
-        assert [n.phase for n in after.provisioned] == [Phase.DRAINING, Phase.READY]
-
-    def test_claims_that_nobody_else_uses_are_free(self) -> None:
-        given = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "old", "gpu-0"),))
-        own, shared, implicit = (
-            replace(claim(name), allocation=given, reserved_for=(Consumer("pods", "web", "uid-web"),))
-            for name in ("own", "shared", "implicit")
-        )
-        other = replace(shared, reserved_for=(*shared.reserved_for, Consumer("pods", "b", "uid-b")))
-        implicit = replace(implicit, controller="uid-web")
-        pods = [
-            replace(served(), claims=claims_of("own", "shared")),
-            replace(served("b", "other"), claims=claims_of("shared")),
-        ]
-        found = state(pods, [node(), node("other")], claims=FrozenMap())
-        found = replace(found, claims=FrozenMap({c.key: c for c in (own, other, implicit)}))
-        after = without_nodes(found, [found.provisioned[0]], [found.pods[0]]).claims
-        assert set(after) == {"default/own", "default/shared"}
-        assert after["default/own"].allocation is None
-        assert after["default/shared"].allocation == given
-        assert [consumer.name for consumer in after["default/shared"].reserved_for] == ["b"]
 
 
 @pytest.mark.parametrize(

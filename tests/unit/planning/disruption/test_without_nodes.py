@@ -1,0 +1,42 @@
+"""The cluster in which a move is planned: its nodes drain, and their pods are pending."""
+
+from __future__ import annotations
+
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
+from autoscaler.planning.disruption.without_nodes import without_nodes
+from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
+from tests.builders import claim
+from tests.unit.planning.disruption.moving import claims_of, node, served, state
+
+
+def test_what_is_out_of_sight() -> None:
+    daemon = served("agent", owner="DaemonSet/agent")
+    found = state(pods=[served(), daemon, served("b", "other")], nodes=[node(), node("other")])
+    after = without_nodes(found, [found.provisioned[0]], [found.pods[0]])
+    assert [(p.name, p.node_name) for p in after.pods] == [("web", None), ("b", "other")]
+    assert [(n.name, [t.key for t in n.taints]) for n in after.nodes] == [("old", [DRAINING_TAINT]), ("other", [])]
+    assert [n.phase for n in after.provisioned] == [Phase.DRAINING, Phase.READY]
+
+
+def test_claims_that_nobody_else_uses_are_free() -> None:
+    given = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "old", "gpu-0"),))
+    own, shared, implicit = (
+        replace(claim(name), allocation=given, reserved_for=(Consumer("pods", "web", "uid-web"),))
+        for name in ("own", "shared", "implicit")
+    )
+    other = replace(shared, reserved_for=(*shared.reserved_for, Consumer("pods", "b", "uid-b")))
+    implicit = replace(implicit, controller="uid-web")
+    pods = [
+        replace(served(), claims=claims_of("own", "shared")),
+        replace(served("b", "other"), claims=claims_of("shared")),
+    ]
+    found = state(pods, [node(), node("other")], claims=FrozenMap())
+    found = replace(found, claims=FrozenMap({c.key: c for c in (own, other, implicit)}))
+    after = without_nodes(found, [found.provisioned[0]], [found.pods[0]]).claims
+    assert set(after) == {"default/own", "default/shared"}
+    assert after["default/own"].allocation is None
+    assert after["default/shared"].allocation == given
+    assert [consumer.name for consumer in after["default/shared"].reserved_for] == ["b"]
