@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
@@ -26,8 +25,9 @@ def without_nodes(
     The machines still count against limits, because the launches for the pods happen before they end. The Nodes take no
     pods, but kube-scheduler still counts them as domains until they are gone: with a topology spread constraint a pod
     may not go to another node because of the empty one that it leaves. Pods with keys in
-    `first` are placed before the others. Claims that no other pod uses are not allocated any more, as the ResourceClaim
-    controller releases them after the pods are gone.
+    `first` are placed before the others. Claims that are reserved for nobody else are not allocated any more, as the
+    ResourceClaim controller releases them after the pods are gone. Those of other consumers keep their devices: pods of
+    DaemonSets, which no drain evicts, and objects that are no pods, which the controller does not know.
     """
     names, ended = {node.node_name for node in nodes}, {node.name for node in nodes}
     keys = {pod.key for pod in moved}
@@ -64,19 +64,15 @@ def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceC
     made again for the pod's next node."""
     named = {key for pod in moved for key in claim_keys(pod)}
     uids = {pod.uid for pod in moved if pod.uid}
-    keys = {pod.key for pod in moved}
-    others = {
-        key for pod in snapshot.pods if pod.key not in keys and occupies(pod) for key in claim_keys(pod) if key in named
-    }
     found: dict[str, ResourceClaim] = {}
     for key, claim in snapshot.claims.items():
         made_for_one = claim.controller in uids
         if made_for_one and key not in named:
             continue
-        if made_for_one or (key in named and key not in others):
+        left = tuple(consumer for consumer in claim.reserved_for if consumer.uid not in uids)
+        if made_for_one or (key in named and not left):
             claim = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
         elif key in named:
-            kept = tuple(consumer for consumer in claim.reserved_for if consumer.uid not in uids)
-            claim = replace(claim, reserved_for=kept)
+            claim = replace(claim, reserved_for=left)
         found[key] = claim
     return FrozenMap(found)

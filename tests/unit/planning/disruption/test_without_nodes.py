@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
 from autoscaler.planning.disruption.without_nodes import without_nodes
@@ -40,3 +42,23 @@ def test_claims_that_nobody_else_uses_are_free() -> None:
     assert after["default/own"].allocation is None
     assert after["default/shared"].allocation == given
     assert [consumer.name for consumer in after["default/shared"].reserved_for] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("consumer", "freed"),
+    [
+        pytest.param(None, True, id="the pod alone"),
+        pytest.param(Consumer("pods", "agent", "uid-agent"), False, id="a DaemonSet's pod, which stays there"),
+        pytest.param(Consumer("widgets", "w", "uid-w", "example.com"), False, id="an object that is no pod"),
+    ],
+)
+def test_a_claim_keeps_its_devices_for_its_other_consumers(consumer: Consumer | None, freed: bool) -> None:
+    given = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "old", "gpu-0"),))
+    own = Consumer("pods", "web", "uid-web")
+    held = replace(claim("held"), allocation=given, reserved_for=(own, consumer) if consumer else (own,))
+    pods = [replace(served(), claims=claims_of("held"))]
+    if consumer is not None and consumer.resource == "pods":
+        pods.append(replace(served(consumer.name, owner="DaemonSet/agent"), claims=claims_of("held")))
+    found = replace(state(pods), claims=FrozenMap({held.key: held}))
+    after = without_nodes(found, found.provisioned, pods[:1]).claims[held.key]
+    assert (after.allocation is None) is freed
