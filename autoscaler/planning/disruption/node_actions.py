@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from autoscaler.lifecycle.leaving import SINGLE
+from autoscaler.lifecycle.leaving import SINGLE, checked_first
 from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import (
     has_failed,
     has_machine,
     is_coming,
+    is_leaving,
     is_stopped,
     last_edge,
     may_take_pods,
@@ -54,7 +55,8 @@ from instance_catalog.types.instance_type import ANY_ZONE
 
 # Kubernetes evicts the pods of a node that is not ready after five minutes; a reboot takes less than ten.
 UNHEALTHY: Final = timedelta(minutes=15)
-# The time for which a replacement node is kept for the pods of the replaced nodes.
+# The time for which empty nodes are kept for pods that move: a replacement from its start, the others from the last
+# phase of the node that drains.
 REPLACING: Final = timedelta(minutes=30)
 _BOUND: Final = Reason.of(Code.ALREADY_BOUND)
 _COMING: Final = Reason.of(Code.COMING_NODE)
@@ -94,6 +96,7 @@ class _Run:
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = baseline_names(snapshot, now)
         self._closing = snapshot.closing
+        self._moving = _pods_move(snapshot, now)
         self._budget = Budgets(snapshot, now)
 
     def decide(self, node: ProvisionedNode) -> NodeDecision:
@@ -180,8 +183,8 @@ class _Run:
         return node.phase_since is not None and self._now < node.phase_since + REPLACING
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
-        """The reason to remove an empty node, if there is one. `wanted`: a baseline keeps it, so an empty node
-        stays."""
+        """The reason to remove an empty node, if there is one. `wanted`: a baseline keeps it, so an empty node stays.
+        It also stays while pods move: it may be the place of a pod that is not created again yet."""
         disruption = pool.disruption if pool else Disruption()
         unhealthy = self._unhealthy(node)
         if unhealthy is not None:
@@ -191,6 +194,8 @@ class _Run:
             if drift:
                 return Reason.of(Code.NODE_DRIFTED, Subject("pool", pool.name), what=drift)
         idle = disruption.consolidate is not ConsolidationPolicy.NEVER and node.empty_since is not None
+        if self._moving:
+            return None
         if not wanted and idle and node.empty_since is not None and self._now >= node.empty_since + disruption.after:
             return self._empty(node)
         return None
@@ -237,6 +242,22 @@ def drifted(
         facts[labels.ZONE] = node.offering.zone
     bound = [requirement for requirement in pool.requirements if requirement.key in facts]
     return "" if all(requirement_matches(requirement, facts) for requirement in bound) else "requirements"
+
+
+def _pods_move(snapshot: Snapshot, now: datetime) -> bool:
+    """True while pods that left a node to save money may not have been created again. A StatefulSet creates a pod only
+    after the old one has stopped."""
+    began = {n.node_name: n.phase_since for n in snapshot.provisioned if is_leaving(n) and checked_first(n.reasons)}
+    if not began:
+        return False
+    stopping = dict.fromkeys(began, 0)
+    for pod in snapshot.pods:
+        if pod.node_name in stopping:
+            stopping[pod.node_name] = max(stopping[pod.node_name], pod.termination_grace_seconds)
+    return any(
+        since is not None and now < since + REPLACING + timedelta(seconds=stopping[name])
+        for name, since in began.items()
+    )
 
 
 def baseline_names(snapshot: Snapshot, now: datetime) -> set[str]:

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import PODS, Resource
 from autoscaler.simulation.kubelets import RUNS_FOR
@@ -21,7 +23,7 @@ ONE_PER_NODE: Object = {
 }
 
 
-def half_empty(cluster: AtOnce, size: str = "small", **spec: object) -> AtOnce:
+def half_empty(cluster: AtOnce, size: str = "small", **spec: Any) -> AtOnce:
     """Two machines of four GPUs, each with one pod: the pods that needed three have ended."""
     for name in ("a", "b"):
         cluster.api.create(PODS, pod(f"first-{name}", "large", annotations={RUNS_FOR: "20m"}))
@@ -67,3 +69,24 @@ def test_the_node_that_drains_counts_as_a_domain_until_it_is_gone() -> None:
     assert cluster.types() == [SMALL, SMALL]
     assert cluster.evicted == ["c", "d"]
     assert cluster.waited == timedelta(0)
+
+
+@pytest.mark.parametrize("grace", [90, 2400])
+def test_an_empty_node_stays_for_a_pod_that_is_not_created_again_yet(grace: int) -> None:
+    """A StatefulSet waits until the old pod has stopped. Meanwhile its place has been empty for `after`."""
+    cluster = AtOnce({"after": "380s"})
+    cluster.stopping = timedelta(seconds=grace)
+    cluster.slow_to_end(MINUTE)
+    cluster.api.create(PODS, pod("first", "large", annotations={RUNS_FOR: "20m"}))
+    cluster.live(5 * MINUTE)
+    cluster.serve_pod("c", with_spec("small", "StatefulSet", terminationGracePeriodSeconds=grace))
+    cluster.live(MINUTE)
+    other = pod("x", "small", annotations={RUNS_FOR: "570s"})
+    other["metadata"]["annotations"]["foreslice.dev/do-not-disrupt"] = "true"
+    cluster.api.create(PODS, other)
+    cluster.live(4 * MINUTE)
+    cluster.waited = timedelta(0)
+    cluster.live(HOUR)
+    assert (cluster.types(), cluster.evicted) == ([SMALL], ["c"])
+    assert len(cluster.launched) == 2
+    assert cluster.waited <= MINUTE
