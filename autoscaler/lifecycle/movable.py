@@ -3,7 +3,8 @@
 Pods that a controller creates again and that serve others lose only time: those of ReplicaSets, StatefulSets and
 ReplicationControllers. Others may lose their work, and move only if an annotation limits the loss. A gang is never
 moved, because all of its pods would have to start again. A pod that tolerates the taint of a drain is not moved either:
-kube-scheduler may bind the pod that replaces it to the same node.
+kube-scheduler may bind the pod that replaces it to the same node. A pod that Kueue admits by itself loses its quota
+when it ends, and another workload may get it.
 
 Annotations on pods and nodes prevent autoscalers from removing them: Foreslice's, Karpenter's, Cluster Autoscaler's.
 They prevent removals that only Foreslice decides on. They cannot keep a machine that its provider takes back.
@@ -56,12 +57,28 @@ def unmovable(pod: Pod) -> Reason | None:
         return _because(pod, tolerates=_DRAINING.key)
     if pod.gang is not None or pod.pod_group:
         return _because(pod, gang=pod.gang.key if pod.gang else f"{pod.namespace}/{pod.pod_group}")
+    if group := _group_of(pod):
+        return _because(pod, gang=group)
+    if pod.labels.get(labels.KUEUE_MANAGED) == "true":
+        return _because(pod, admitted_by="Kueue")
     controller = pod.owner.partition("/")[0]
     if not controller:
         return _because(pod)
     if controller not in _SERVING and pod.checkpoint_interval is None:
         return _because(pod, controller=controller)
     return _because(pod, unsupported=pod.unsupported[0]) if pod.unsupported else None
+
+
+def _group_of(pod: Pod) -> str:
+    """The group of a LeaderWorkerSet that starts again as a whole; "" if there is none, or it is one pod.
+
+    By default each restart of a pod restarts its group (api/leaderworkerset/v1, RestartPolicy), and always one of the
+    leader, which owns the StatefulSet of its workers. The policy is not visible on the pods.
+    """
+    if labels.LWS_GROUP_KEY not in pod.labels or pod.annotations.get(labels.LWS_SIZE) == "1":
+        return ""
+    name = pod.labels.get(labels.LWS_NAME, "")
+    return f"{pod.namespace}/{name}-{pod.labels.get(labels.LWS_GROUP_INDEX, '')}"
 
 
 def deletion_cost(pod: Pod) -> int:

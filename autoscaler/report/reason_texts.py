@@ -180,6 +180,8 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "pod {pod} is not moved to save money: it tolerates taint {tolerates}, and kube-scheduler may bind it to "
             "the same node again. Let it tolerate only the taints that it has to",
             "pod {pod} is not moved to save money: it belongs to gang {gang}, which would start again as a whole",
+            "pod {pod} is not moved to save money: {admitted_by} admits it by itself, and may give its quota to "
+            "another workload before the next pod is admitted",
             "pod {pod} is not moved to save money: PodDisruptionBudget {budget} allows no disruption now",
             "pod {pod} is not moved to save money: {budgets} PodDisruptionBudgets select it, and the API server "
             "refuses to evict such pods",

@@ -159,6 +159,7 @@ PROVISIONING_CLASS_NAME: Final = "autoscaling.x-k8s.io/provisioning-class-name" 
 CA_PROVISIONING_CLASS_NAME: Final = "cluster-autoscaler.kubernetes.io/provisioning-class-name"  # the old key
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"  # label of workloads that Kueue admits
+KUEUE_MANAGED: Final = "kueue.x-k8s.io/managed"  # label, "true": Kueue admits the pod itself, not its owner
 KUEUE_ONE_DOMAIN: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation: a label that all of its nodes share
 KUEUE_ONE_DOMAIN_EACH: Final = "kueue.x-k8s.io/podset-slice-required-topology"  # annotation: the same of parts of it
 # Annotations of workloads with this prefix are parameters of the ProvisioningRequest that Kueue creates for them.
@@ -189,6 +190,7 @@ FORMED_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
+LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"  # annotation: the number of pods of a group
 LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"  # label
 LWS_SUBGROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/subgroup-key"  # label, the same for the pods of one subgroup
 LWS_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"  # annotation: one group per domain
