@@ -290,8 +290,8 @@ class _Candidates:
 
 
 def _is_idle(decision: NodeDecision) -> bool:
-    """True if no pod needs the node: it stays only for some minutes."""
-    return bool(decision.reasons) and decision.reasons[0].code is Code.NODE_EMPTY
+    """True if no pod is on the node or planned for it: it stays only for some minutes."""
+    return bool(decision.reasons) and decision.reasons[0].code in (Code.NODE_EMPTY, Code.NODE_REPLACES)
 
 
 def _keeps_for_pods(decision: NodeDecision) -> bool:

@@ -121,6 +121,7 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
         return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
     keys = {pod.key for pod in pods}
     kept = {placement.node for placement in tried.placements if placement.pod in keys} & context.idle.keys()
+    kept -= _launched_for(nodes, context.snapshot)  # their price was compared before the launch
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
@@ -140,6 +141,12 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
         for launch in fresh
     )
     return Move(tuple(nodes), launches, old - new)
+
+
+def _launched_for(nodes: Sequence[ProvisionedNode], snapshot: Snapshot) -> set[str]:
+    """The names of the Nodes that were launched to replace some of these."""
+    names = {node.name for node in nodes}
+    return {node.node_name for node in snapshot.provisioned if names.intersection(node.replaces)}
 
 
 def text_of(move: Move) -> Reason:

@@ -93,6 +93,18 @@ def test_an_idle_node_costs_what_it_costs(price: str, goes: bool) -> None:
     assert drained(result) == (["old"] if goes else [])
 
 
+def test_a_replacement_that_waits_for_other_pods_costs_what_it_costs() -> None:
+    """A pod may find a place before its replacement is there. It does not move again to what is about to end."""
+    replaced, waits = Reason.of(Code.ALREADY_BOUND), Reason.of(Code.NODE_REPLACES, replaced=("gone",))
+    nodes = [node(usd_per_hour="5.00"), node("new", replaces=("gone",), usd_per_hour="5.00")]
+    plan = Plan(
+        nodes=(NodeDecision("old", NodeAction.KEEP, (replaced,)), NodeDecision("new", NodeAction.KEEP, (waits,)))
+    )
+    assert drained(step(state(nodes=nodes), moved(to="new"), plan=plan)) == []
+    own = replace(nodes[1], replaces=("old",), phase_since=NOW - timedelta(minutes=1))
+    assert drained(step(state(nodes=[nodes[0], own]), moved(to="new"), plan=plan)) == ["old"]
+
+
 @pytest.mark.parametrize(
     "target",
     [
