@@ -18,7 +18,7 @@ from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, N
 from autoscaler.cluster.isolation import Isolation, Trouble, raise_first
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.kube.pod import parse_pod
-from autoscaler.lifecycle.movable import by_namespace, mark_of_pod, obstacle, unmovable
+from autoscaler.lifecycle.movable import by_namespace, mark_of_node, mark_of_pod, obstacle, unmovable
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -121,9 +121,12 @@ def may_all_move(api: KubernetesApi, node: Node, budgets: Iterable[PodDisruption
     return obstacle(occupants_now(api, node.name), by_namespace(budgets)) is None
 
 
-def stay_after_all(node: ProvisionedNode, pods: Iterable[Pod], now: datetime) -> bool:
-    """True if pods on a node that is removed only to save money may not be moved, could not be for a while, or were
-    created since the drain began: the taint does not keep these away, so they would come back after each eviction."""
+def stay_after_all(node: ProvisionedNode, found: Node | None, pods: Sequence[Pod], now: datetime) -> bool:
+    """True if a node that is removed only to save money has a mark by now, or pods on it may not be moved, could not be
+    for a while, or were created since the drain began: the taint does not keep these away, so they would come back
+    after each eviction."""
+    if found is not None and mark_of_node(found):
+        return True
     began = node.phase_since
     late = began is not None and now >= began + _PATIENCE
     back = [pod for pod in pods if began is not None and pod.created >= began.timestamp()]

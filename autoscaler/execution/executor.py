@@ -251,7 +251,7 @@ class Executor:
         found, name = seen.own.of(node), seen.own.name_of(node)
         cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
         pods = seen.occupants.get(name, ())
-        if checked_first(node.reasons) and stay_after_all(node, pods, now) and can_take(node, Why.POD_FOUND):
+        if checked_first(node.reasons) and stay_after_all(node, found, pods, now) and can_take(node, Why.POD_FOUND):
             self.journal.move(node, Why.POD_FOUND, now, ())
             return False
         block = _block_of(node, seen)

@@ -111,6 +111,10 @@ class MovesTried:
             refused=_kept(self.refused, nodes),
         )
 
+    def is_later_than(self, now: datetime) -> bool:
+        """True if the clock was set back: nothing would be tried until it has caught up."""
+        return any(at > now + PAUSE for at in (*self.tried.values(), self.last or now))
+
     def next_for(self, name: str, now: datetime) -> datetime:
         """When the ProvisionedNode is tried next; `now` if it never was."""
         at = self.tried.get(name)
@@ -146,7 +150,7 @@ def consolidated(
     pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
     if not pools:
         return Consolidated(plan, NOTHING_TRIED)
-    tried = tried.among(snapshot.provisioned)
+    tried = NOTHING_TRIED if tried.is_later_than(now) else tried.among(snapshot.provisioned)
     if not is_quiet(plan, snapshot, now):
         return Consolidated(_explained(plan, tried), replace(tried, going=()))
     if tried.last is not None and now < tried.last + PAUSE and not tried.going:
@@ -194,7 +198,8 @@ class _Candidates:
         self._settling: list[datetime] = []
         affordable = max(2, _WORK_PLANNED // max(1, plan.work))
         self._most = max(1, min(_TRIES, affordable, _NODES_PLANNED // max(1, len(snapshot.nodes))))
-        awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None} | self._booked
+        awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None and pod.nominated_node}
+        awaited |= self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
         for pod in snapshot.pods:
@@ -207,7 +212,7 @@ class _Candidates:
                 self.nodes.append(node)
         self._replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
-        self.closed = frozenset({node.node_name for node in snapshot.provisioned if ends_soon(node)} | self._booked)
+        self.closed = frozenset(awaited.union(node.node_name for node in snapshot.provisioned if ends_soon(node)))
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""

@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from autoscaler.cluster.api import Object
-from autoscaler.cluster.resources import PODS, Resource
+from autoscaler.cluster.api import BlockedError, Object
+from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.simulation.kubelets import RUNS_FOR
 from tests.unit.simulation.moving_pods import AtOnce, with_spec
 from tests.unit.simulation.test_consolidation import HOUR, LARGE, MINUTE, SMALL, pod
@@ -90,3 +90,25 @@ def test_an_empty_node_stays_for_a_pod_that_is_not_created_again_yet(grace: int)
     assert (cluster.types(), cluster.evicted) == ([SMALL], ["c"])
     assert len(cluster.launched) == 2
     assert cluster.waited <= MINUTE
+
+
+def test_a_mark_on_a_node_stops_its_drain() -> None:
+    """Somebody saw the drain, which waits for a PodDisruptionBudget."""
+    cluster = half_empty(AtOnce())
+    evict, marked = cluster.api.evict, list[str]()
+
+    def blocked_once(name: str, *, namespace: str, uid: str = "") -> None:
+        if marked:
+            evict(name, namespace=namespace, uid=uid)
+            return
+        marked.append(cluster.api.get(PODS, name, namespace=namespace)["spec"]["nodeName"])
+        mark = {"metadata": {"annotations": {"foreslice.dev/do-not-disrupt": "true"}}}
+        cluster.api.patch(NODES, marked[0], mark)
+        raise BlockedError("the budget allows no disruption", next_step="wait")
+
+    with mock.patch.object(cluster.api, "evict", blocked_once):
+        cluster.live(30 * MINUTE)
+    (left,) = (node["metadata"]["name"] for node in cluster.api.list(NODES).items)
+    assert left == marked[0]
+    assert cluster.evicted == ["d"]
+    assert cluster.running() == {"c", "d"}

@@ -143,6 +143,14 @@ def test_a_booked_node_is_left_alone(booked: str, to: str) -> None:
     assert "old" not in drained(step(booked_by_a_request(found, booked), moved(to=to)))
 
 
+def test_nothing_moves_to_where_a_pod_makes_room_for_itself() -> None:
+    """kube-scheduler has nominated it there, and would preempt what takes its room."""
+    pods = [served(), served("b", "t"), pod("urgent", nominated_node="t", priority=1000)]
+    found = state(pods, [node(), node("t", usd_per_hour="41.00")])
+    assert drained(step(found, moved(to="t"))) == []
+    assert drained(step(found, moved(to="other"))) == ["old"]
+
+
 def test_the_pods_of_a_replacement_come_first() -> None:
     new = node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=1), pods=("default/large",))
     orders = list[list[str]]()

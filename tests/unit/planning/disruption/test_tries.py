@@ -12,7 +12,7 @@ from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
 from tests.unit.planning.disruption.gpu_nodes import Cluster
-from tests.unit.planning.disruption.moving import POOL, launch, moved, node, present, served, state, step
+from tests.unit.planning.disruption.moving import POOL, drained, launch, moved, node, present, served, state, step
 
 
 @pytest.mark.parametrize(("work", "most"), [(0, 8), (250_000, 8), (500_000, 4), (10_000_000, 2)])
@@ -69,3 +69,8 @@ def test_nodes_are_tried_together_with_others_once_an_hour() -> None:
         found = made.snapshot(pools=(POOL,), provisioned=tuple(map(node, "abc")))
         seen = step(found, tried, seen, later=timedelta(minutes=minute)).tried
     assert together == [0, 5, 70]
+
+
+def test_a_clock_that_is_set_back_stops_nothing() -> None:
+    seen = step(state(), Plan(), later=timedelta(days=3)).tried
+    assert drained(step(state(), moved(), seen)) == ["old"]
