@@ -61,6 +61,7 @@ _OF_CONTAINERS = (
 _UNREAD = ("affinity", *_IGNORED, *_OF_CONTAINERS)
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _DEFAULT_GRACE = 30  # seconds, as the API server sets it
+_LONGEST_GRACE = 10 * 365 * 24 * 3600  # the time before the end of a machine must be a date
 _LONGEST_MESSAGE = 1024  # characters kept of the scheduler's message
 MOST_REQUIREMENTS = 1000  # of a node selector and affinity; pods in practice have a few
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
@@ -216,9 +217,9 @@ def _too_many(node_selector: Mapping[str, str], affinity: Affinity) -> tuple[str
 
 
 def _grace(spec: Fields) -> int:
-    """The grace period, by default that of the API server."""
+    """The grace period, by default that of the API server, which accepts any number of 64 bits."""
     seconds = spec.optional_integer("terminationGracePeriodSeconds")
-    return _DEFAULT_GRACE if seconds is None else seconds
+    return _DEFAULT_GRACE if seconds is None else max(0, min(seconds, _LONGEST_GRACE))
 
 
 class _Unscheduled(NamedTuple):

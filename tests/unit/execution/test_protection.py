@@ -70,6 +70,15 @@ def test_a_mark_cannot_stop_the_end_of_a_machine(desk: Desk, left: timedelta, ma
     assert drained.marked == ((pod.key,) if marked else ())
 
 
+@pytest.mark.parametrize("grace", [10**11, 2**63 - 1], ids=["beyond-all-dates", "the-longest"])
+def test_a_grace_period_of_ages_takes_no_time_from_other_pods(desk: Desk, grace: int) -> None:
+    metadata = {"name": "aged", "namespace": "default", "annotations": {labels.DO_NOT_DISRUPT: "true"}}
+    spec = {"containers": [{"name": "main"}], "terminationGracePeriodSeconds": grace}
+    pods = [parse_pod(desk.api.create(PODS, {"metadata": metadata, "spec": spec})), created(desk)]
+    drained = evict_all(desk.api, pods, ends_at=desk.now + timedelta(hours=1), now=desk.now)
+    assert drained == Drained(tuple(pod.key for pod in pods))  # both are asked to stop
+
+
 def test_marks_of_a_held_node_go_with_the_hold(desk: Desk) -> None:
     desk.api.create(NODES, {"metadata": {"name": "n1", "annotations": {"theirs": "x"}}})
     hold(desk.api, parse_node(desk.api.get(NODES, "n1")))
