@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from autoscaler.cel.common.evaluation import Account, Purse
 from autoscaler.lifecycle.boot_times import boot_times
 from autoscaler.lifecycle.provisioned_node import places_made
 from autoscaler.model.plan import Demand, LeftOut, LeftOutVerdict, Placement, Plan, PlannedNode, Target
@@ -309,7 +310,8 @@ _WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
 def _placements(
     placed: Iterable[Placed], packing: PackingInput, decided: _Decided, policy: Policy
 ) -> Iterable[Placement]:
-    snapshot, passed_over = packing.snapshot, PassedOver(packing)
+    snapshot, hints = packing.snapshot, policy.work.hints_per_round
+    passed_over = PassedOver(packing, Account(own=0, shared=Purse(hints), most=hints))
     waiting = snapshot.waiting
     since = {node.node_name: waiting[node.name].isoformat() for node in snapshot.provisioned if node.name in waiting}
     for entry in placed:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
-from autoscaler.cel.common.evaluation import BudgetSpentError
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, on_account
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import demands_of
@@ -105,13 +107,11 @@ def nothing_has(packing: PackingInput, item: int) -> Iterator[Reason]:
         claim = packing.snapshot.claims.get(key)
         for request in claim.requests if claim else ():
             subject = Subject.claim(key, request.name)
-            if foreign := tuple(_not_known(packing, request, subject)):
+            if foreign := tuple(_not_known(packing, item, request, subject)):
                 yield from foreign
                 continue
-            for demand in _paid(packing, item, request.selectors) if isinstance(request, DeviceRequest) else ():
-                reason = _unmet(packing, demand, subject)
-                if reason is not None:
-                    yield reason
+            demands = _paid(packing, item, request.selectors) if isinstance(request, DeviceRequest) else ()
+            yield from filter(None, (_unmet(packing, demand, subject) for demand in demands))
 
 
 def leaves_open(reason: Reason) -> bool:
@@ -119,7 +119,7 @@ def leaves_open(reason: Reason) -> bool:
     return "missing_class" in reason.detail or (reason.code is Code.NOT_PREDICTED and "nodes" not in reason.detail)
 
 
-def _not_known(packing: PackingInput, request: Request, subject: Subject) -> Iterator[Reason]:
+def _not_known(packing: PackingInput, item: int, request: Request, subject: Subject) -> Iterator[Reason]:
     """One reason for the classes that are not in the files, without which kube-scheduler tries no alternative, and one
     for each whose driver is not predicted, if there is no other alternative."""
     known = {found.name for found in packing.snapshot.classes} if packing.snapshot.from_files else None
@@ -127,9 +127,8 @@ def _not_known(packing: PackingInput, request: Request, subject: Subject) -> Ite
     missing = [name for name in names if name and known is not None and name not in known]
     if missing:
         yield Reason.of(Code.CLASS_NOT_FOUND, subject, missing_class=tuple(missing))
-    foreign = [
-        _unpredicted_driver(packing, each, subject) for each in request.alternatives if each.device_class not in missing
-    ]
+    present = (each for each in request.alternatives if each.device_class not in missing)
+    foreign = [_unpredicted_driver(packing, item, each, subject) for each in present]
     if all(foreign):
         yield from _joined(reason for reason in foreign if reason)
 
@@ -201,10 +200,12 @@ def _open_claims(packing: PackingInput, item: int) -> list[ResourceClaim]:
 class PassedOver:
     """The reasons why claims get no earlier alternative of firstAvailable: no offering has what it requests.
 
-    Each alternative is checked once, whichever claims have it.
+    Each alternative is checked once, whichever claims have it. `account` pays for selectors that were not evaluated;
+    there are no further reasons once it is used up.
     """
 
     packing: PackingInput
+    account: Account
     _known: dict[DeviceRequest, Reason | None] = field(default_factory=dict, init=False)
 
     def reasons(self, allocations: Mapping[str, Allocation]) -> Iterator[Reason]:
@@ -222,9 +223,11 @@ class PassedOver:
         if request not in self._known:
             # Existing nodes may have it, but it is in use.
             there = {slice_.driver for slice_ in self.packing.snapshot.slices}
-            demands = (demand for demand in _demands(self.packing, request.selectors) if demand.path[1] not in there)
-            unmet = (_unmet(self.packing, demand, NO_SUBJECT) for demand in demands)
-            self._known[request] = next((found for found in unmet if found is not None), None)
+            self._known[request] = None
+            with suppress(BudgetSpentError):
+                asked = (d for d in _demands(self.packing, self.account, request.selectors) if d.path[0] != "driver")
+                unmet = (_unmet(self.packing, demand, NO_SUBJECT) for demand in asked if demand.path[1] not in there)
+                self._known[request] = next((found for found in unmet if found is not None), None)
         return self._known[request]
 
 
@@ -233,17 +236,15 @@ def _before(request: FirstAvailable, got: Collection[str]) -> Iterator[DeviceReq
     yield from request.subrequests[: chosen[0]] if chosen else ()
 
 
-def _unpredicted_driver(packing: PackingInput, request: DeviceRequest, subject: Subject) -> Reason | None:
-    """The driver that the request or its class names, if its devices are not predicted."""
-    classes = [found for found in packing.snapshot.classes if found.name == request.device_class]
-    selectors = [*request.selectors, *(selector for found in classes for selector in found.selectors)]
-    named = {
-        demand.wanted
-        for selector in selectors
-        if selector.expression is not None
-        for demand in demands_of(selector.expression, packing.snapshot.profile)
-        if demand.path[0] == "driver"
-    }
+def _unpredicted_driver(packing: PackingInput, item: int, request: DeviceRequest, subject: Subject) -> Reason | None:
+    """The driver that the request or its class names, if its devices are not predicted; None without work to pay."""
+    classes = (found.selectors for found in packing.snapshot.classes if found.name == request.device_class)
+    selectors = chain(request.selectors, *classes)
+    try:
+        found = list(_demands(packing, packing.trials.ledger.accounts[item], selectors))
+    except BudgetSpentError:
+        return None
+    named = {demand.wanted for demand in found if demand.path[0] == "driver"}
     unknown = named - packing.described_drivers
     if unknown:  # this takes long: it reads all devices
         unknown -= _on_offer(packing).drivers
@@ -256,24 +257,24 @@ def _unpredicted_driver(packing: PackingInput, request: DeviceRequest, subject: 
     return Reason.of(Code.NOT_PREDICTED, subject, driver=driver, device_class=request.device_class, **facts)
 
 
-def _demands(packing: PackingInput, selectors: Iterable[Selector]) -> Iterator[Demand]:
+def _demands(packing: PackingInput, account: Account, selectors: Iterable[Selector]) -> Iterator[Demand]:
+    """The values that they require. The account pays for compiling new ones. Raises BudgetSpentError."""
     for selector in selectors:
         if selector.expression is not None:
-            found = demands_of(selector.expression, packing.snapshot.profile)
-            yield from (demand for demand in found if demand.path[0] != "driver")
+            with on_account(account):
+                packing.world.devices.engine.reads((selector.expression,))
+            yield from demands_of(selector.expression, packing.snapshot.profile)
 
 
 def _paid(packing: PackingInput, item: int, selectors: Iterable[Selector]) -> Iterator[Demand]:
-    """The same, each paid for by the class; none once its share is used up."""
+    """The values other than drivers, each paid for by the class; none once its share is used up."""
     account = packing.trials.ledger.accounts[item]
-    for demand in _demands(packing, selectors):
-        units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
-        try:
+    with suppress(BudgetSpentError):
+        for demand in (found for found in _demands(packing, account, selectors) if found.path[0] != "driver"):
+            units = _LOOKED_UP + (_COMPARED if demand.path[0] != "capacity" else 0)
             account.admit(units)
-        except BudgetSpentError:
-            return
-        account.pay(units)
-        yield demand
+            account.pay(units)
+            yield demand
 
 
 def _unmet(packing: PackingInput, demand: Demand, subject: Subject) -> Reason | None:

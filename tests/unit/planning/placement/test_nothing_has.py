@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from autoscaler.cel import program
 from autoscaler.cel.interpreter.demands import Demand
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import DeviceClass, Selector
@@ -17,6 +18,7 @@ from autoscaler.report.reasons import text_of
 from autoscaler.report.tables.plan_summary import left_out_lines
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.types.catalog import Catalog
@@ -228,6 +230,27 @@ def test_who_has_spent_its_share_is_not_told_what_comes_nearest(monkeypatch: pyt
     monkeypatch.setattr(nothing_has, "_COMPARED", 10**9)
     assert Code.NOTHING_HAS not in {reason.code for reason in _left(f'{NAME} == "None"').reasons}
     assert Code.NOTHING_HAS in {reason.code for reason in _left(f'{MEMORY}.isGreaterThan(quantity("500Gi"))').reasons}
+
+
+@pytest.mark.parametrize("alternatives", [1, 2])
+def test_long_selectors_are_read_only_while_the_pod_pays_for_them(
+    alternatives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiling one of 10 kB takes up to a second, and a claim may have a hundred of them."""
+    read: list[str] = []
+    demands_of = program.demands_of
+
+    def counted(text: str, profile: KubernetesProfile) -> tuple[Demand, ...]:
+        read.append(text)
+        return demands_of(text, profile)
+
+    monkeypatch.setattr(nothing_has, "demands_of", counted)
+    long = tuple(Selector(" || ".join([f'{NAME} == "{number}"'] * 150)) for number in range(40))
+    each = [replace(gpus(name=f"n{i}"), selectors=long[i::alternatives]) for i in range(alternatives)]
+    request = FirstAvailable("gpu", tuple(each)) if alternatives > 1 else each[0]
+    found = plan(snapshot([pod("p", "c")], [claim("c", request)]), catalog=TYPES)
+    assert [left.verdict for left in found.left_out] == ["unknown"]
+    assert len({text for text in read if len(text) > 1_000}) < len(long) // 2
 
 
 @pytest.mark.parametrize("served", [True, False])
