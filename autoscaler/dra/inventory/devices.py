@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import is_
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from autoscaler.dra.inventory.pools import NodePools, gather
 from autoscaler.dra.inventory.selectable import SelectorMemo
@@ -22,6 +22,7 @@ from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 Slices: TypeAlias = tuple[ResourceSlice, ...]
 _Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
+_V = TypeVar("_V")
 _Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: all that its pools depend on
 
 _Question: TypeAlias = tuple[Hashable, tuple[int, ...]]
@@ -116,11 +117,17 @@ class _Indexed:
         return same and all(map(is_, self.slices, slices))
 
 
-def _gone(known: Iterable[_Key], nodes: Iterable[Node]) -> list[_Key]:
-    """Those that are none of the nodes, with the labels that they have now."""
+def _keep_only(nodes: Iterable[Node], known: dict[_Key, _V]) -> None:
+    """Delete all entries but those of the nodes with the labels that they have now.
+
+    Most labels are the very same object, which needs no comparison. Equal ones replace those of the key: they are the
+    same object the next time.
+    """
     there = {node.name: node.labels for node in nodes}
-    # Most labels are the very same object, which needs no comparison.
-    return [(name, seen) for name, seen in known if (now := there.get(name)) is not seen and now != seen]
+    for name, seen in [(name, seen) for name, seen in known if there.get(name) is not seen]:
+        entry, now = known.pop((name, seen), None), there.get(name)
+        if entry is not None and now == seen:
+            known[name, now] = entry
 
 
 @dataclass(slots=True, eq=False)
@@ -144,8 +151,8 @@ class SliceMemory:
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all cached nodes except these, with the labels that they have."""
         known = self._last.nodes if self._last else {}
-        for key in _gone(known, nodes) if known else ():
-            del known[key]
+        if known:
+            _keep_only(nodes, known)
 
     def __len__(self) -> int:
         """The number of cached nodes."""
@@ -186,8 +193,7 @@ class NodeMemory:
 
     def keep(self, nodes: Iterable[Node]) -> None:
         """Delete all entries except those of these nodes, with their labels, and of nodes that could be launched."""
-        for key in _gone(self._known, nodes):
-            self._known.pop(key, None)
+        _keep_only(nodes, self._known)
 
     def _among(self, key: _Key) -> dict[_Key, tuple[Slices, _Gathered]]:
         return self._offered if key[0] == PLACEHOLDER_NODE else self._known

@@ -96,6 +96,31 @@ def test_a_node_is_remembered_while_it_is_there(there: list[Node], *, forgotten:
     assert (seen(memory, MINE) is not first) is forgotten
 
 
+class Compared(FrozenMap[str, str]):
+    """Labels that count how often they are compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return super().__eq__(other)
+
+    __hash__ = FrozenMap.__hash__
+
+
+def test_labels_that_were_read_anew_are_compared_once() -> None:
+    """The Node of a node that was starting before is another object, for months."""
+    memory = NodeMemory(PythonSelectors())
+    first = seen(memory, MINE)
+    registered = replace(NODE, labels=Compared(NODE.labels))
+    memory.keep([registered])
+    assert Compared.times, "they are compared to begin with"
+    Compared.times = 0
+    memory.keep([registered])
+    assert not Compared.times
+    assert seen(memory, MINE) is first
+
+
 def test_what_could_be_bought_is_remembered_without_being_there() -> None:
     memory = NodeMemory(PythonSelectors())
     future = Node(PLACEHOLDER_NODE)
