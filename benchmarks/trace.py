@@ -1,9 +1,7 @@
 """A trace of months through the production loop: CPU seconds of each policy, its cost, and the gap that it closes.
 
 python -m benchmarks.trace openb_pod_list_gpuspec10.csv [--policies greedy,closing] [--first 800]. A policy may name its
-keep-alive time (greedy:1m), otherwise it is 0s. The file is that of cluster-trace-gpu-v2023 of the Alibaba Cluster
-Trace Program, with 8,152 tasks; its rows are in the order of arrival. docs/simulate.md describes what becomes of its
-GPUs. One process; progress goes to stderr.
+keep-alive time (greedy:1m), otherwise it is 0s. public_traces.py names the files. One process; progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -15,61 +13,26 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from autoscaler.cli.main import collect_rarely
 from autoscaler.report.study.gap import Gap
 from autoscaler.report.study.outcome import Outcome
-from autoscaler.simulation.simulation import TEMPLATE_KIND
 from autoscaler.simulation.study.numbers import span
-from autoscaler.simulation.study.objects import product_names
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Study, Variant
-from autoscaler.simulation.study.trace_file import TraceOptions, parse_columns, read_trace
+from benchmarks.public_traces import study_of
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.types.catalog import Catalog
 
 TARGET_SECONDS: Final = 120.0
-"""Of each policy, for the whole trace."""
+"""Of each policy, for all 8,152 tasks of cluster-trace-gpu-v2023."""
 _EVERY: Final = 800
-_COLUMNS: Final = (
-    "arrival=creation_time,end=deletion_time,gpus=num_gpu,gpu-model=gpu_spec,cpu-milli=cpu_milli,memory-mib=memory_mib"
-)
-_MODELS: Final = {
-    **dict.fromkeys(("P100", "V100M16", "V100M32"), ("V100",)),
-    **dict.fromkeys(("A10", "G2", "G3"), ("A10G",)),
-}
-_POOL: Final = f"""
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {{name: gpu}}
-spec:
-  mode: Act
-  scope: {{pods: All}}
-  requirements:
-    - {{key: foreslice.dev/cloud, operator: In, values: [aws]}}
-    - {{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}}
-    - {{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}}
-    - {{key: foreslice.dev/accelerator, operator: In, values: [T4, A10G, L4, V100]}}
-  nodeTemplateRef: {{kind: {TEMPLATE_KIND}, name: default}}
-  drivers: {{profiles: [nvidia]}}
-  limits: {{nodes: 5000}}
-  disruption: {{after: 0s}}
-"""
-
-
-def study_of(file: Path, catalog: Catalog) -> Study:
-    """The trace on one pool of on-demand machines."""
-    options = TraceOptions(parse_columns(_COLUMNS), _MODELS, product_names(catalog))
-    return Study(file.name, read_trace(file.read_text().splitlines(), file.name, options), (yaml.safe_load(_POOL),))
 
 
 def changed(study: Study, options: argparse.Namespace) -> Study:
     """Without the tasks of more than so many days, then the first ones, with what they say of themselves."""
     longest = timedelta.max if options.days is None else timedelta(days=options.days)
-    tasks = [t for t in study.tasks if t.runs is not None and t.runs <= longest][: options.first]
+    tasks = [t for t in study.tasks if t.runs is not None and t.runs <= longest][:: options.every][: options.first]
     checkpoint = None if options.checkpoint is None else timedelta(minutes=options.checkpoint)
     return replace(
         study,
@@ -80,9 +43,15 @@ def changed(study: Study, options: argparse.Namespace) -> Study:
 def main() -> None:
     """Simulate each policy and print a line for it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("trace", type=Path, nargs="?", help="openb_pod_list_gpuspec10.csv of cluster-trace-gpu-v2023")
+    parser.add_argument(
+        "trace",
+        type=Path,
+        nargs="?",
+        help="the CSV file of a trace that public_traces.py names",
+    )
     parser.add_argument("--policies", default="greedy,closing", help="policies to simulate, one after the other")
     parser.add_argument("--first", type=int, help="only so many tasks")
+    parser.add_argument("--every", type=int, default=1, help="only one task of so many")
     parser.add_argument("--days", type=float, help="without tasks that run for more days")
     parser.add_argument("--checkpoint", type=float, help="tasks may be moved and lose at most so many minutes of work")
     parser.add_argument("--known-durations", action="store_true", help="pods say how long they run")
