@@ -17,13 +17,14 @@ from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.terminal import show_progress
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.resources import BY_KIND
+from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.manifests.document import Document, UnreadableError
 from autoscaler.manifests.load import load
 from autoscaler.manifests.sources import STDIN, Source, read_sources
 from autoscaler.manifests.yaml_documents import read_yaml
+from autoscaler.model.capacity import Mode
 from autoscaler.report.study.gap import Gap, study_document
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.report.study.page import study_page
@@ -145,6 +146,8 @@ def simulate(
     if known_durations:
         study = replace(study, tasks=tuple(replace(task, says_duration=True) for task in study.tasks))
     prepared = prepare(study, catalog, skip=skip_unplaceable)
+    for pool in _observing(prepared.study):
+        click.echo(f"note: pool {pool} has mode Observe; here it launches as in mode Act", err=True)
     for line in prepared.left_out:
         click.echo(f"left out: {line}", err=True)
     progress = _Progress()
@@ -154,6 +157,12 @@ def simulate(
     _print(study.name, outcomes, Gap.of(prepared.at_least, outcomes), output, html)
     if any(outcome.never_started for outcome in outcomes):
         sys.exit(3)
+
+
+def _observing(study: Study) -> list[str]:
+    """The pools that would launch nothing in a cluster."""
+    pools = [manifest for manifest in study.objects if manifest["kind"] == CAPACITY_POOLS.kind]
+    return [pool["metadata"]["name"] for pool in pools if pool["spec"].get("mode") != Mode.ACT.value]
 
 
 def _changed(study: Study, boot: str, first: int | None, checkpoint: str) -> Study:

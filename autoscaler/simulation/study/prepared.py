@@ -60,7 +60,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     """Check one task of each kind against an empty cluster. Raises BadInputError, unless hopeless kinds are to be
     left out (`skip`): then each is reported with its reason."""
     if not any(manifest["kind"] == CAPACITY_POOLS.kind for manifest in study.objects):
-        step = "add a CapacityPool in mode Act: beside the scenario, or with -f; docs/simulate.md has one"
+        step = "add a CapacityPool: beside the scenario, or with -f; docs/simulate.md has one"
         raise BadInputError("there is no CapacityPool, so no node can be launched", next_step=step)
     objects = [_unlimited(manifest) for manifest in study.objects]
     samples = _kinds(study.tasks)

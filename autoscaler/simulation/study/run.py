@@ -20,13 +20,13 @@ from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, PODS
 from autoscaler.errors import InternalError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.loop.loop import Tick
-from autoscaler.model.capacity import ConsolidationPolicy
+from autoscaler.model.capacity import ConsolidationPolicy, Mode
 from autoscaler.model.plan import NodeAction
 from autoscaler.report.events import Event
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.api_server import copied
-from autoscaler.simulation.simulation import Simulation
+from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from autoscaler.simulation.study.entrance import ENOUGH, Entrance, Waiting
 from autoscaler.simulation.study.fragmentation import usual_shapes
 from autoscaler.simulation.study.ledger import Ledger
@@ -49,6 +49,8 @@ _REST: Final = timedelta(days=1)
 _FORGET_EVERY: Final = 64
 # The consolidation of all pools under a policy; under the others each pool has its own.
 _CONSOLIDATE: Final = {"closing": ConsolidationPolicy.CLOSE, "cheaper": ConsolidationPolicy.CHEAPER}
+# The node template of all pools: the simulated cloud has the machines of every cloud.
+_MACHINES: Final = {"kind": TEMPLATE_KIND, "name": "default"}
 # What greedy, to which the others are compared, does not do. Its pools remove empty nodes instead.
 _NOT_GREEDY: Final = frozenset(policy.value for policy in _CONSOLIDATE.values())
 
@@ -218,7 +220,8 @@ def _pods_of(task: Task) -> list[Task]:
 
 
 def _of_variant(manifest: Object, variant: Variant) -> Object:
-    """The object; a pool with the variant's time until an empty node is removed, and its consolidation."""
+    """The object; a pool launches simulated machines, whatever its mode and its node template, and has the variant's
+    time until an empty node is removed, and its consolidation."""
     if manifest["kind"] != CAPACITY_POOLS.kind:
         return manifest
     changes = {}
@@ -228,9 +231,8 @@ def _of_variant(manifest: Object, variant: Variant) -> Object:
         changes["consolidate"] = _CONSOLIDATE[variant.policy].value
     elif variant.policy == "greedy" and manifest["spec"].get("disruption", {}).get("consolidate") in _NOT_GREEDY:
         changes["consolidate"] = ConsolidationPolicy.WHEN_EMPTY.value
-    if not changes:
-        return manifest
     changed: Object = copied(manifest)
+    changed["spec"] |= {"mode": Mode.ACT.value, "nodeTemplateRef": _MACHINES}
     changed["spec"].setdefault("disruption", {}).update(changes)
     return changed
 

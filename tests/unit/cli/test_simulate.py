@@ -45,6 +45,16 @@ def test_only_the_first_tasks_of_a_trace() -> None:
     assert "2 pods" in found.stdout
 
 
+def test_pools_that_only_observe_are_named(tmp_path: Path) -> None:
+    pool = (EXAMPLES / "pool.yaml").read_text(encoding="utf-8")
+    observing = tmp_path / "pool.yaml"
+    observing.write_text(pool.replace("  mode: Act\n", ""), encoding="utf-8")
+    options = ["--columns", COLUMNS, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--first", "1"]
+    found = run(str(EXAMPLES / "trace.csv"), "-f", str(observing), *options)
+    assert found.stderr.startswith("note: pool gpu has mode Observe; here it launches as in mode Act\n")
+    assert "note:" not in run(*TRACE, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--first", "1").stderr
+
+
 @pytest.mark.parametrize("options", [[], ["--known-durations"]])
 def test_pods_say_how_long_they_run_only_if_asked_to(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     studies: list[Study] = []

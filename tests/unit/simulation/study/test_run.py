@@ -12,6 +12,7 @@ import pytest
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import PODS
 from autoscaler.report.study.outcome import Outcome
+from autoscaler.simulation.api_server import copied
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import START, Run, run_all
 from autoscaler.simulation.study.task import Study, Variant
@@ -129,6 +130,17 @@ def test_the_end_of_a_scenario_leaves_what_runs_and_what_waits() -> None:
     assert min(prices) / 6 <= outcome.usd <= sum(prices) / 6
     assert outcome.wait(50) is not None
     assert outcome.wait(99) is None
+
+
+@pytest.mark.parametrize("policy", ["greedy", "foreslice", "cheaper"])
+def test_pools_of_a_cluster_launch_simulated_machines(policy: str) -> None:
+    """A pool begins in mode Observe, and names the node template of its cloud."""
+    own = copied(POOL)
+    del own["spec"]["mode"], own["spec"]["disruption"]
+    own["spec"]["nodeTemplateRef"] = {"kind": "AWSNodeTemplate", "name": "gpu"}
+    outcome = Run(Study("own", (task(1, 0, 60),), (own,)), Variant(policy), catalog()).outcome()
+    assert (outcome.launched, outcome.finished) == (1, 1)
+    assert "mode" not in own["spec"]
 
 
 @pytest.mark.parametrize("days", [2, 5, 100])
