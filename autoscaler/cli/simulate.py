@@ -31,7 +31,7 @@ from autoscaler.report.study.page import study_page
 from autoscaler.report.study.table import COLUMNS, outcome_rows, summary_lines
 from autoscaler.simulation.study.numbers import span
 from autoscaler.simulation.study.objects import product_names
-from autoscaler.simulation.study.prepared import prepare
+from autoscaler.simulation.study.prepared import Prepared, prepare
 from autoscaler.simulation.study.run import run_all
 from autoscaler.simulation.study.scenario_file import is_simulation, read_scenario
 from autoscaler.simulation.study.task import POLICIES, Study, Variant
@@ -154,7 +154,7 @@ def simulate(
     width = processes or os.cpu_count() or 1
     outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, on_progress=progress.say)
     progress.end()
-    _print(study.name, outcomes, Gap.of(prepared.at_least, outcomes), output, html)
+    _print(prepared, outcomes, output, html)
     if any(outcome.never_started for outcome in outcomes):
         sys.exit(3)
 
@@ -178,17 +178,18 @@ def _changed(study: Study, boot: str, first: int | None, checkpoint: str) -> Stu
     return replace(study, tasks=tasks)
 
 
-def _print(name: str, outcomes: Sequence[Outcome], gap: Gap, output: str, html: Path | None) -> None:
+def _print(prepared: Prepared, outcomes: Sequence[Outcome], output: str, html: Path | None) -> None:
     """The outcomes as a table or as data, and as a page in the file `html`."""
+    name, gap = prepared.study.name, Gap.of(prepared.at_least, outcomes)
     if output == "table":
         print_table(COLUMNS, outcome_rows(outcomes, gap))
         click.echo("")
         for line in summary_lines(name, outcomes, gap):
             click.echo(line)
     else:
-        print_data(study_document(name, outcomes, gap), output)
+        print_data(study_document(name, outcomes, gap, prepared.left_out), output)
     if html is not None:
-        replace_file(html, study_page(name, outcomes, gap))
+        replace_file(html, study_page(name, outcomes, gap, prepared.left_out))
         click.echo(f"{html} is written; open it in a browser", err=True)
 
 

@@ -44,12 +44,13 @@ class Gap:
         return wait is not None and least is not None and wait <= least
 
 
-def study_document(name: str, outcomes: Sequence[Outcome], gap: Gap) -> dict[str, Any]:
-    """All variants of one study as plain data."""
+def study_document(name: str, outcomes: Sequence[Outcome], gap: Gap, left_out: Sequence[str] = ()) -> dict[str, Any]:
+    """All variants of one study as plain data. `left_out`: a line for each kind of tasks that is not in the study."""
     return {
         "apiVersion": "simulation.foreslice.dev/v1alpha1",
         "kind": "SimulationResult",
         "name": name,
+        "leftOut": list(left_out),
         "usdAtLeast": f"{gap.at_least:.2f}",
         "runs": [outcome_document(outcome) | {"gapClosed": _share(gap.closed(outcome))} for outcome in outcomes],
     }

@@ -32,7 +32,8 @@ class Outcome:
     registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
     (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `moved`: pods that were evicted and created
     again; their second start is no wait. `waits`: seconds from arrival to start of
-    each task that started, ascending. `reconciles` counts the passes of the production loop.
+    each task that started, ascending. `reconciles` counts the passes of the production loop. `left_out`: the most
+    frequent reasons why pods waited for a node that nothing could launch at the end.
     """
 
     policy: str
@@ -54,6 +55,7 @@ class Outcome:
     waits: tuple[float, ...]
     reconciles: int
     timeline: tuple[Point, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -103,6 +105,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
             "interrupted": outcome.interrupted,
             "moved": outcome.moved,
         },
+        "leftOut": list(outcome.left_out),
         "hours": round(outcome.hours, 3),
         "usd": f"{outcome.usd:.2f}",
         "waitSeconds": {f"p{percent}": outcome.wait(percent) for percent in QUANTILES},

@@ -25,10 +25,11 @@ svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-
 """
 
 
-def study_page(name: str, outcomes: Sequence[Outcome], gap: Gap) -> str:
-    """The HTML text. Every text of a user is escaped, and no script runs."""
+def study_page(name: str, outcomes: Sequence[Outcome], gap: Gap, left_out: Sequence[str] = ()) -> str:
+    """The HTML text. Every text of a user is escaped, and no script runs. `left_out`: see study_document."""
     title = escape(one_line(name))
-    summary = "".join(f"<p>{escape(one_line(line))}</p>" for line in summary_lines(name, outcomes, gap))
+    lines = (*summary_lines(name, outcomes, gap), *(f"left out: {line}" for line in left_out))
+    summary = "".join(f"<p>{escape(one_line(line))}</p>" for line in lines)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"

@@ -74,20 +74,28 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
     yield f"at least: {gap.at_least:,.2f} $, each task's devices at the cheapest price that fits"
     for cut in (outcome for outcome in outcomes if outcome.usd < gap.at_least and not outcome.never_started):
         yield f"{cut.name} costs less than that: the time ended before the pods that had waited did, so they ran less"
+    yield from map(_never_started, (outcome for outcome in outcomes if outcome.never_started))
     yield from _best_of_others(outcomes, gap)
     for moving in (outcome for outcome in outcomes if outcome.moved):
         yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"
-    if len(outcomes) < 2:
+    complete = [outcome for outcome in outcomes if not outcome.never_started]
+    if len(complete) < 2:
         return
-    cheapest = min(outcomes, key=lambda outcome: outcome.usd)
-    dearest = max(outcomes, key=lambda outcome: outcome.usd)
+    cheapest = min(complete, key=lambda outcome: outcome.usd)
+    dearest = max(complete, key=lambda outcome: outcome.usd)
     if dearest.usd > 0 and cheapest.usd < dearest.usd:
         less = 1 - cheapest.usd / dearest.usd
         yield f"cheapest: {cheapest.name}, {less:.1%} less than {dearest.name}"
-    quick = [outcome for outcome in outcomes if outcome.wait(95) is not None]
+    quick = [outcome for outcome in complete if outcome.wait(95) is not None]
     if len({outcome.wait(95) for outcome in quick}) > 1:
         best = min(quick, key=lambda outcome: outcome.wait(95) or 0.0)
         yield f"shortest waiting (p95): {best.name}, {wait_text(best.wait(95))}"
+
+
+def _never_started(outcome: Outcome) -> str:
+    """How many pods never started, and why: the cost of such a run is that of less work."""
+    why = "; ".join(outcome.left_out) or "the time ended before their nodes were ready"
+    return f"{outcome.name}: {counted(outcome.never_started, 'pod')} never started, and the cost is without them: {why}"
 
 
 def _best_of_others(outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:

@@ -7,7 +7,7 @@ or the loop has work.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,10 @@ from autoscaler.kube.custom.schema import duration_text
 from autoscaler.loop.loop import Tick
 from autoscaler.model.capacity import ConsolidationPolicy, Mode
 from autoscaler.model.plan import NodeAction
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
 from autoscaler.report.events import Event
+from autoscaler.report.reasons import joined, text_of
 from autoscaler.report.study.outcome import Outcome
 from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.api_server import copied
@@ -47,6 +50,8 @@ _TAINT_SEEN: Final = timedelta(seconds=1)
 _REST: Final = timedelta(days=1)
 # How often finished machines are forgotten: a trace has thousands of them.
 _FORGET_EVERY: Final = 64
+# The most reasons of pods that never started, and of one of them.
+_REASONS: Final = 2
 # The consolidation of all pools under a policy; under the others each pool has its own.
 _CONSOLIDATE: Final = {"closing": ConsolidationPolicy.CLOSE, "cheaper": ConsolidationPolicy.CHEAPER}
 # The node template of all pools: the simulated cloud has the machines of every cloud.
@@ -72,6 +77,7 @@ class Run:
         """`enough` equal pods wait in the cluster before others are held outside."""
         self._study = study
         self._variant = variant
+        self._catalog = catalog
         self.simulation = Simulation(
             catalog=catalog,
             start=START,
@@ -87,6 +93,7 @@ class Run:
         self._entrance = Entrance(self._enter, enough)
         self._left_out: Waiting = {}
         self._reconciles = 0
+        self._last: Tick | None = None
         self._wakes: datetime | None = None
         self._due: datetime | None = START  # when something but arrivals falls due next
         for manifest in study.objects:
@@ -119,7 +126,17 @@ class Run:
             self.simulation.clock.advance_to(end)
         now = self.simulation.clock.now()
         alive = "pool" if self._variant.keep_alive is None else duration_text(self._variant.keep_alive)
-        return self.ledger.outcome(self._study, self._variant, alive, now=now, reconciles=self._reconciles)
+        found = self.ledger.outcome(self._study, self._variant, alive, now=now, reconciles=self._reconciles)
+        return replace(found, left_out=tuple(self._why_left_out())) if found.never_started else found
+
+    def _why_left_out(self) -> list[str]:
+        """The most frequent reasons of the pods that the last plan left out. It has none, so it is made again."""
+        if self._last is None:
+            return []
+        policy = Policy(considered=0, alternates=0, shown_fits=0)
+        plan = plan_for(self._last.snapshot, self._catalog, policy, self._last.now)
+        texts = Counter(text_of(reason) for left in plan.left_out for reason in joined(left.reasons[:_REASONS]))
+        return [text for text, _ in texts.most_common(_REASONS)]
 
     def _live(self) -> None:
         """Carries out all events at this time."""
@@ -184,6 +201,7 @@ class Run:
 
     def _note(self, tick: Tick) -> None:
         self._reconciles += 1
+        self._last = tick
         self._left_out = self.ledger.kinds(left.pod for left in tick.plan.left_out)
         drains = any(decision.action is NodeAction.DRAIN for decision in tick.plan.nodes)
         self._wakes = tick.now + _TAINT_SEEN if drains else None

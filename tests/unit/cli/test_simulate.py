@@ -55,6 +55,16 @@ def test_pools_that_only_observe_are_named(tmp_path: Path) -> None:
     assert "note:" not in run(*TRACE, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--first", "1").stderr
 
 
+def test_what_is_left_out_is_in_the_json_and_on_the_page(tmp_path: Path) -> None:
+    page, trace = tmp_path / "page.html", tmp_path / "trace.csv"
+    trace.write_text("arrival,gpus,duration\n0,1,60\n5,99,60\n", encoding="utf-8")
+    options = ["--policy", "foreslice", "--skip-unplaceable", "--html", str(page), "-o", "json"]
+    found = run(str(trace), "-f", str(EXAMPLES / "pool.yaml"), *options)
+    (left_out,) = json.loads(found.stdout)["leftOut"]
+    assert left_out.startswith(f"{trace}:3: 99 × gpu.nvidia.com")
+    assert f"<p>left out: {left_out}</p>" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("options", [[], ["--known-durations"]])
 def test_pods_say_how_long_they_run_only_if_asked_to(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     studies: list[Study] = []

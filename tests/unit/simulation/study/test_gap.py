@@ -100,6 +100,22 @@ def test_a_run_that_the_end_cuts_short_may_cost_less_than_the_bound() -> None:
     assert not any("less than that" in line for line in summary_lines("x", [found], Gap.of(found.usd, [found])))
 
 
+def test_a_run_in_which_pods_never_started_says_why_and_is_not_the_cheapest() -> None:
+    """The only node has a pod that runs on and on."""
+    pool = {**POOL, "spec": {**POOL["spec"], "limits": {"nodes": 1}}}
+    tasks = (replace(task(0, 0, 1, gpus=4), runs=None), task(1, 600, 60, gpus=4), task(2, 700, 60))
+    prepared = prepare(Study("small", tasks, (pool,), timedelta(hours=1)), catalog(), skip=False)
+    found = Run(prepared.study, Variant("greedy"), catalog()).outcome()
+    assert (found.never_started, found.left_out) == (2, ("pool gpu: the limit of pool gpu on nodes (1) is reached",))
+    runs = [found, replace(OUTCOME, usd=Decimal(80)), replace(OUTCOME, usd=Decimal(70), policy="closing")]
+    lines = list(summary_lines("x", runs, Gap.of(Decimal(0), runs)))
+    said = "greedy, keep-alive pool: 2 pods never started, and the cost is without them: "
+    assert said + found.left_out[0] in lines
+    assert "cheapest: closing, keep-alive 5m, 12.5% less than foreslice, keep-alive 5m" in lines
+    starting = list(summary_lines("x", [replace(found, left_out=())], Gap.of(Decimal(0), [found])))
+    assert said + "the time ended before their nodes were ready" in starting
+
+
 def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
     slow = replace(OUTCOME, usd=Decimal(70), keep_alive="0s", waits=(0.0, 10.0, 20.0, 401.0))
     quick = replace(OUTCOME, usd=Decimal(80))
