@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import timedelta
 from typing import Final
 
@@ -12,6 +13,7 @@ MOST_PODS: Final = 1_000_000
 """Pods of a workload: more than any trace has, and as many as fit into memory."""
 # Longer than any trace; beyond it lies a mistake of units.
 _LONGEST = timedelta(days=3650)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def amount(text: str) -> float:
@@ -49,6 +51,8 @@ def instant(text: str) -> timedelta:
     """A time as the span since 1970 or since the trace's own zero: seconds, or RFC 3339. Raises ValueError."""
     if "T" in text or "t" in text:
         return timedelta(seconds=round(moment(text).timestamp()))
+    if _DATE.match(text):
+        raise ValueError(f"{text!r} is not RFC 3339: write a date with T and a time zone, as 2026-11-02T08:00:00Z")
     seconds = amount(text)
     if seconds > 1e11:
         raise ValueError(f"{text!r} is too large for seconds: divide milliseconds by 1000")

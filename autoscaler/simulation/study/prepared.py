@@ -79,6 +79,8 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         shown = "\n".join(f"  {line}" for line in lines[:_SHOWN])
         more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
         step = "change the pools or the tasks, or leave such tasks out with --skip-unplaceable"
+        if any(not samples[index].shape.gpus for index in hopeless):
+            step += "; pods without devices need a pool with `scope: {pods: All}`"
         raise BadInputError(
             f"{counted(len(lines), 'kind')} of tasks can never be placed\n{shown}{more}", next_step=step
         )

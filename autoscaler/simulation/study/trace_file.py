@@ -93,6 +93,8 @@ def _columns(header: Sequence[str], file: str, options: TraceOptions) -> dict[st
         step = "give each column a name of its own"
         raise BadInputError(f"{file}:1: the column {twice[0]!r} is there twice", next_step=step)
     there = f"the file has {', '.join(header) or 'no head line'}"
+    if len(header) == 1 and {";", "\t"}.intersection(header[0]):
+        there += ": separate its columns by commas"
     for meaning, column in columns.items():
         if column not in header:
             step = did_you_mean(column, list(header), there)

@@ -59,6 +59,10 @@ def test_a_trace_becomes_tasks() -> None:
         ("1,5,1,,1,1,a job, and more", "trace.csv:3: the line has more values than the head line"),
         ('1,5,1,"G2,1,1', ": unexpected end of data"),
         ("0,5,1,,1,1", "trace.csv:3: arrival: arrivals must not decrease: 0 after 1 in the line before"),
+        (
+            "2026-03-01 08:00:00,5,1,,1,1",
+            "trace.csv:3: arrival: '2026-03-01 08:00:00' is not RFC 3339: write a date with T",
+        ),
         ("1,9e99,1,,1,1", "trace.csv:3: duration: '9e99' seconds are longer than ten years"),
     ],
 )
@@ -107,6 +111,14 @@ def test_missing_columns_are_named(head: str, said: str) -> None:
     found = trace("1,1,1,1", head=head)
     assert said in found
     assert "--columns" in found
+
+
+@pytest.mark.parametrize(("separator", "told"), [(";", True), ("\t", True), (",", False)])
+def test_a_trace_that_separates_its_columns_otherwise_is_told(separator: str, told: bool) -> None:
+    head = separator.join(("when", "duration", "gpus"))
+    with pytest.raises(BadInputError) as raised:
+        read_trace([head, "1,1,1"], "trace.csv", OPTIONS)
+    assert raised.value.next_step.endswith(": separate its columns by commas") is told
 
 
 def test_columns_have_known_meanings_and_exist() -> None:
@@ -295,8 +307,9 @@ def test_what_no_pool_can_place_is_refused_or_left_out() -> None:
 
 
 def test_pods_that_no_pool_serves_are_refused() -> None:
-    with pytest.raises(BadInputError, match=r"here:1: 1 CPU, 1024 MiB \(1 task\): ."):
+    with pytest.raises(BadInputError, match=r"here:1: 1 CPU, 1024 MiB \(1 task\): .") as raised:
         prepare(Study("s", (task(1, 0, 60), task(2, 0, 60, gpus=0)), (POOL,)), catalog(), skip=False)
+    assert raised.value.next_step.endswith("; pods without devices need a pool with `scope: {pods: All}`")
 
 
 def test_a_study_needs_a_pool() -> None:
