@@ -8,7 +8,7 @@ accelerator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -22,7 +22,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.dataclass import replace
+from autoscaler.planning.one_cloud import cheaper
+from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import NVIDIA_GPU_CLIQUE, REGION, ZONE
 from instance_catalog.types.catalog import Catalog
@@ -32,6 +34,7 @@ from instance_catalog.types.instance_type import CapacityType, InstanceType, Pri
 # Only that there is one matters: where something else fits at a known price, nothing is asked.
 _STAND_IN: Final = Price(Decimal(1), "", "", guess=True)
 _NAME: Final = "bought"
+_MOST_PODS: Final = 100  # a plan for more takes seconds, and this one is made beside it
 _BOUGHT: Final = frozenset({CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED})
 # Longer than any pod says that it runs: how long people buy is theirs to decide.
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -60,6 +63,56 @@ def unpriced(plan: Plan, kinds: Iterable[CapacityType], catalog: Catalog) -> Ite
             known = catalog.types[found.instance_type]
             if not _has_price(catalog, known.cloud, found.region, kind):
                 yield known.cloud, costing(known, found.region, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ElsewherePriced:
+    """The cost and launches of the plan if `types`, which have no price in the region, cost there what they cost in the
+    region of their list price."""
+
+    cloud: str
+    region: str
+    types: tuple[str, ...]
+    regions: tuple[str, ...]  # of the list prices
+    usd_per_hour: Decimal
+    launches: tuple[tuple[str, int], ...]  # instance types with the number of nodes
+
+
+def cheaper_at_list_prices(
+    plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
+) -> ElsewherePriced | None:
+    """The plan with list prices of other regions where its own has none; None where that is not cheaper, since then no
+    price that is missing matters."""
+    regions = {node.offering.region for node in plan.launches} - {""}
+    if len(regions) != 1 or len(plan.placements) > _MOST_PODS:
+        return None
+    (region,) = regions
+    kinds = frozenset(node.offering.capacity_type for node in plan.launches)
+    clouds = {catalog.types[node.offering.instance_type].cloud for node in plan.launches}
+    stand_ins = {one.name: listed for one in catalog if one.cloud in clouds and (listed := _listed(one, region, kinds))}
+    found = cheaper(plan, snapshot, _at_list_prices(catalog, region, stand_ins), policy, now) if stand_ins else None
+    if found is None:
+        return None
+    cost, counts = found
+    types = tuple(sorted(counts.keys() & stand_ins.keys()))
+    listed_in = tuple(sorted({price.region for name in types for price in stand_ins[name].values()}))
+    return ElsewherePriced(min(clouds), region, types, listed_in, cost, tuple(sorted(counts.items())))
+
+
+def _listed(known: InstanceType, region: str, kinds: Iterable[CapacityType]) -> FrozenMap[CapacityType, Price]:
+    """Its list prices of the kinds of which it has no price in the region, nor in a zone there."""
+    there = {kind for found in known.zone_prices.values() for kind, price in found.items() if price.region == region}
+    wanted = [kind for kind in sorted(kinds) if kind not in there and kind in known.prices]
+    return FrozenMap({kind: known.prices[kind] for kind in wanted if known.prices[kind].region != region})
+
+
+def _at_list_prices(catalog: Catalog, region: str, found: Mapping[str, FrozenMap[CapacityType, Price]]) -> Catalog:
+    priced = {}
+    for name, prices in found.items():
+        known = catalog.types[name]
+        there = known.zone_prices.get(region, FrozenMap()).with_items(prices)
+        priced[name] = replace(known, zone_prices=known.zone_prices.with_items({region: there}))
+    return replace(catalog, types=catalog.types.with_items(priced), digest=f"{catalog.digest}/{region}/listed")
 
 
 def _has_price(catalog: Catalog, cloud: str, region: str, kind: CapacityType) -> bool:

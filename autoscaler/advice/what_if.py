@@ -91,7 +91,7 @@ def _region(inputs: Inputs, name: str) -> Inputs:
     if name not in regions:
         clouds = clouds_of_region(name)
         known = sorted(found for found in regions if not clouds or set(clouds) & set(clouds_of_region(found)))
-        syncs = " or ".join(_sync(cloud, name) for cloud in clouds) or "`foreslice catalog sync`"
+        syncs = " or ".join(sync_command(cloud, name) for cloud in clouds) or "`foreslice catalog sync`"
         read = f"read them with {syncs}, and give --catalog DIR."
         # A regular name is a region of its own, however much like another one.
         near = read if is_regular_region(name) else did_you_mean(name, known, read)
@@ -100,7 +100,8 @@ def _region(inputs: Inputs, name: str) -> Inputs:
     return replace(inputs, policy=replace(inputs.policy, where=replace(inputs.policy.where, regions=(name,))))
 
 
-def _sync(cloud: str, region: str) -> str:
+def sync_command(cloud: str, region: str) -> str:
+    """The command that reads the prices of a region."""
     return f"`foreslice catalog sync {facts_of(cloud).sync.replace('<REGION>', region)} --into DIR --write`"
 
 

@@ -17,6 +17,7 @@ from autoscaler.report.printable import one_line
 from autoscaler.report.tables.given import Given
 from autoscaler.report.tables.plan_summary import Line, left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
+from autoscaler.report.words import money
 from instance_catalog.types.instance_type import CapacityType
 
 FORMS: Final = ("wide", "name", "markdown")
@@ -26,20 +27,31 @@ _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 
 
 def print_notes(found: Decided) -> None:
-    """Prints to stderr what is special about the plan: the version of Kubernetes, and capacity types that were asked
-    for and that the catalog has no price of."""
+    """Prints to stderr what is special about the plan: the version of Kubernetes, capacity types that were asked for
+    and that the catalog has no price of, and types without a price in the region that would make it cheaper."""
     if found.snapshot.profile.note:
         click.echo(f"note: {found.snapshot.profile.note}", err=True)
-    if not (asked := found.policy.where.capacity_types):
+    asked = found.policy.where.capacity_types
+    if not asked and not any(node.offering.region for node in found.plan.launches):
         return
-    # Imported here because few plans need it, and it takes a while.
-    from autoscaler.advice.prices import unpriced
+    # Imported here because many plans do not need it, and it takes a while.
+    from autoscaler.advice.prices import cheaper_at_list_prices, unpriced
+    from autoscaler.advice.what_if import sync_command
     from autoscaler.report.advised.change_steps import change_steps
 
     for cloud, change in unpriced(found.plan, asked, found.catalog):
         kind = change.detail.get("sold_as", CapacityType.ON_DEMAND.value)
         missing = f"nothing is bought as {kind}, since the catalog has no such price of {cloud}"
         click.echo(f"note: {missing}: {'; '.join(change_steps(change))}", err=True)
+    elsewhere = cheaper_at_list_prices(found.plan, found.snapshot, found.catalog, found.policy, found.now)
+    if elsewhere is not None:
+        nodes = " and ".join(f"{count} × {name}" for name, count in elsewhere.launches)
+        missing = f"the catalog has no price of {' and '.join(elsewhere.types)} in {elsewhere.region}"
+        cost = (
+            f"at that of {' and '.join(elsewhere.regions)} the plan is {nodes} for {money(elsewhere.usd_per_hour)} $/h"
+        )
+        step = f"read the prices there with {sync_command(elsewhere.cloud, elsewhere.region)}, and give --catalog DIR"
+        click.echo(f"note: {missing}; {cost}: {step}", err=True)
 
 
 def print_plan(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from autoscaler.advice.advise import advise
 from autoscaler.advice.change import ChangeKind
+from autoscaler.advice.prices import ElsewherePriced, cheaper_at_list_prices
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.instance_type import CapacityType, Price
 from tests.builders import LARGE, NOW, SMALL, TEAM, claim, gpus, machine, pod, snapshot
 from tests.one_line_advice import advice_lines
 
@@ -92,3 +96,32 @@ def test_of_several_kinds_without_a_price_the_first_that_the_pool_prefers() -> N
         catalog, policy = Catalog.of([PRICED, replace(UNPRICED, capacity_types=sold)]), Policy(considered=100)
         (found,) = advise(given.pods[0], given, catalog, plan_for(given, catalog, policy, NOW), policy, NOW, most=1)
         assert found.change.detail["sold_as"] == order[0]
+
+
+def in_region(region: str, *, pods: int = 1) -> tuple[Catalog, Policy, Snapshot]:
+    """A dear type with a price there, a cheap one with a price elsewhere."""
+    place = {region: FrozenMap({CapacityType.ON_DEMAND: Price(Decimal(9), region, "")})}
+    dear = replace(machine("dear", LARGE, 1, "9.00"), zone_prices=FrozenMap(place))
+    given = snapshot([pod(f"p{n}", f"c{n}") for n in range(pods)], [claim(f"c{n}", gpus()) for n in range(pods)])
+    return Catalog.of([dear, PRICED]), Policy(where=Where(regions=(region,))), given
+
+
+def test_a_price_that_the_region_lacks_is_told_where_it_would_make_the_plan_cheaper() -> None:
+    catalog, policy, given = in_region("eu-west-1")
+    plan = plan_for(given, catalog, policy, NOW)
+    assert [node.offering.instance_type for node in plan.launches] == ["dear"]
+    found = cheaper_at_list_prices(plan, given, catalog, policy, NOW)
+    assert found == ElsewherePriced("aws", "eu-west-1", ("known",), ("us-east-1",), Decimal(1), (("known", 1),))
+
+
+def test_a_price_that_the_region_lacks_is_not_told_where_it_changes_nothing() -> None:
+    catalog, policy, given = in_region("eu-west-1")
+    dearer = replace(
+        catalog.types["known"], prices=FrozenMap({CapacityType.ON_DEMAND: Price(Decimal(10), "us-east-1", "")})
+    )
+    catalog = replace(catalog, types=catalog.types.with_items({"known": dearer}), digest="dearer")
+    assert cheaper_at_list_prices(plan_for(given, catalog, policy, NOW), given, catalog, policy, NOW) is None
+    anywhere = Policy()
+    assert cheaper_at_list_prices(plan_for(given, catalog, anywhere, NOW), given, catalog, anywhere, NOW) is None
+    catalog, policy, many = in_region("eu-west-1", pods=101)
+    assert cheaper_at_list_prices(plan_for(many, catalog, policy, NOW), many, catalog, policy, NOW) is None

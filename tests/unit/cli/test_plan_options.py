@@ -64,6 +64,16 @@ def test_what_if_knows_regions_of_prices_that_were_set(file: str, overlay: str) 
     assert "g6.xlarge" in found.stdout
 
 
+@pytest.mark.parametrize("options", [["--region", "us-east4"], ["--what-if", "region us-east4"]])
+def test_prices_that_a_region_lacks_are_told_where_the_plan_is_dear_for_them(file: str, options: list[str]) -> None:
+    """One type with a price there costs thirty times as much as those whose price is known elsewhere."""
+    stderr = run("-f", file, *options).stderr
+    assert "note: the catalog has no price of n1-standard-" in stderr
+    assert " in us-east4; at that of us-central1 the plan is 1 × n1-standard-" in stderr
+    assert "read the prices there with `foreslice catalog sync gcp" in stderr
+    assert "has no price of n1" not in run("-f", file, "--region", "us-central1").stderr
+
+
 def test_costs_are_in_markdown(file: str) -> None:
     found = run("-f", file, "--cost-by", "namespace", "-o", "markdown").stdout
     assert "### Cost by namespace" in found
