@@ -67,6 +67,7 @@ def advice(snapshot: Snapshot) -> Iterator[Diagnostic]:
 def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
     """Warnings that need a plan."""
     yield from _unused_blocks(snapshot, plan)
+    yield from blocks_beyond_limits(snapshot)
     yield from _parts_that_get_a_whole(snapshot, plan)
     yield from _architecture(snapshot, plan)
 
@@ -238,6 +239,23 @@ def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Diagnostic]:
                 (),
                 f"is prepaid, and no pod of this plan uses it{why}",
                 "see `-o wide` for its offering, or change pool, zone or claims",
+                block.origin,
+            )
+
+
+def blocks_beyond_limits(snapshot: Snapshot) -> Iterator[Diagnostic]:
+    """Blocks with more machines than their pools may have nodes: the rest is paid for and never launched."""
+    for block in snapshot.blocks:
+        pools = [pool for pool in snapshot.pools if block.pool in ("", pool.name)]
+        limits = [pool.limits.nodes for pool in pools if pool.limits.nodes is not None]
+        if pools and len(limits) == len(pools) and sum(limits) < block.count:
+            names = " and ".join(f"pool {pool.name}" for pool in pools)
+            yield surprise(
+                f"CapacityBlock {block.name}",
+                ("spec", "count"),
+                f"has {block.count} machines, and {names} launches no more than {sum(limits)} (spec.limits.nodes): "
+                "the others are paid for and never launched",
+                "raise the limit",
                 block.origin,
             )
 

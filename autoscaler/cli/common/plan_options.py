@@ -34,6 +34,7 @@ def what_if_option(command: Command) -> Command:
 def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool:
     """Prints the difference that the changes make. Returns True if every pod that has a place keeps one."""
     from autoscaler.advice.what_if import Inputs, changed
+    from autoscaler.lint.advice import blocks_beyond_limits
     from autoscaler.planning.planner import plan_for
     from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
     from autoscaler.report.plan_document import document_of
@@ -41,7 +42,9 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
 
     inputs = changed(Inputs(found.snapshot, found.catalog, found.policy), questions)
     plan = plan_for(inputs.snapshot, inputs.catalog, inputs.policy, found.now)
-    print_notes(replace(found, catalog=inputs.catalog, plan=plan, policy=inputs.policy))
+    print_notes(replace(found, snapshot=inputs.snapshot, catalog=inputs.catalog, plan=plan, policy=inputs.policy))
+    for one in blocks_beyond_limits(inputs.snapshot):
+        click.echo(f"note: {one.subject} {one.message}: {one.next_step}", err=True)
     before, after = (PlanFacts.of(document_of(one)) for one in (found.plan, plan))
     difference = diff_document(before, after)
     if output in ("json", "yaml"):
@@ -52,7 +55,8 @@ def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool
         if table.rows:
             print_table(table.columns, table.rows, title=table.title)
             click.echo("")
-    click.echo(diff_summary(difference))
+    unchanged = "" if difference["nodes"] or difference["pods"] else ": the nodes and pods of the plan stay the same"
+    click.echo(f"{diff_summary(difference)}{unchanged}")
     never = {left.pod for left in found.plan.left_out} & {left.pod for left in plan.left_out}
     if never:
         text = counted(len(never), "pod")

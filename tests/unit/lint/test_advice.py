@@ -7,7 +7,7 @@ import json
 import pytest
 
 from autoscaler.lint.advice import advice, plan_advice
-from autoscaler.model.capacity import Baseline, CapacityPool
+from autoscaler.model.capacity import Baseline, CapacityPool, Limits
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Container, Pod, PodAffinityTerm
@@ -131,6 +131,18 @@ def test_a_prepaid_block_that_no_pod_uses() -> None:
     assert (found.subject, "prepaid" in found.message) == ("CapacityBlock november", True)
     used = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(),))
     assert list(plan_advice(used, plan(used))) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"), [((1,), True), ((2,), False), ((None,), False), ((1, None), False), ((0, 1), True)]
+)
+def test_a_block_with_more_machines_than_its_pools_may_have_nodes(limits: tuple[int | None, ...], told: bool) -> None:
+    pools = tuple(replace(CapacityPool(f"p{n}"), limits=Limits(nodes=most)) for n, most in enumerate(limits))
+    state = snapshot([], [], pools=pools, blocks=(replace(block(), pool="", count=2),))
+    found = [one.message for one in plan_advice(state, plan(state))]
+    names = " and ".join(f"pool {pool.name}" for pool in pools)
+    said = f"has 2 machines, and {names} launches no more than 1 (spec.limits.nodes): the others are paid for"
+    assert found == ([f"{said} and never launched"] if told else [])
 
 
 def test_claims_for_a_part_of_a_gpu_that_get_a_whole_one() -> None:
