@@ -4,7 +4,8 @@ Each such gang is placed alone, before everything else, in the best single domai
 it from which it has to be apart. A domain is identified by its label value. An NVLink domain has no value before its
 launch, so every offering that is sold as such a unit is one domain of limited size. On GKE a TPU slice of several hosts
 is a node pool of its own, also while it starts; without any CapacityPool every purchase is one as well. A group whose
-policy keeps its machines together is one domain too (near_groups.py). For any other key that hypothetical nodes do not
+policy keeps its machines together is one domain too (near_groups.py). So is every new node, if the label is its
+hostname. For any other key that hypothetical nodes do not
 have, a purchase guarantees nothing.
 """
 
@@ -181,6 +182,9 @@ def _domains(gang: Gang, classes: Iterable[int], packing: PackingInput, present:
     for (value, _), found in sorted(offers.items()):
         if value not in names and (not held or value in held):
             yield from _new_domains(value, found, packing)
+    if key == labels.HOSTNAME and not held:
+        alone = (index for index, candidate in enumerate(packing.candidates) if candidate.hosts == 1)
+        yield Domain(frozenset(), frozenset(alone), most_nodes=1)
     if names_groups and not held:
         yield from _new_groups(classes, packing, key)
 

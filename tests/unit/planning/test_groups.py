@@ -98,6 +98,23 @@ class TestTopology:
     )
 
     @pytest.mark.parametrize(
+        ("devices", "bought"),
+        [
+            pytest.param((4, 4), ["l8"], id="together"),
+            pytest.param((1, 1), ["l8"], id="not-on-two-small-ones"),
+            pytest.param((4, 5), [], id="too-many-for-any"),
+        ],
+    )
+    def test_one_new_node_takes_all_of_them(self, devices: tuple[int, int], bought: list[str]) -> None:
+        (first, second), claims = pairs(2, gpus(devices[0]), gang="train")
+        claims = [claims[0], replace(claims[1], requests=(gpus(devices[1]),))]
+        state = snapshot([first, second], claims, gangs=gang("train", 2, labels.HOSTNAME))
+        catalog = Catalog.of([machine("l8", LARGE, 8, "10"), machine("l1", LARGE, 1, "1")])
+        result = plan(state, catalog=catalog)
+        assert types(result) == bought
+        assert len(set(places(result).values())) == len(bought)
+
+    @pytest.mark.parametrize(
         ("members", "bought"),
         [
             pytest.param(2, ["rack2"] * 2, id="small-unit-is-cheaper"),
