@@ -22,6 +22,7 @@ from autoscaler.advice.cheaper_types import (
 from autoscaler.advice.ignored import on_existing_nodes, refusing_nodes
 from autoscaler.advice.models.context import Unfit, too_long
 from autoscaler.advice.models.memory import TooSmall, placed_models, too_old, too_small
+from autoscaler.advice.moves_shown import with_moves_shown
 from autoscaler.cli.common.advice import helping_changes, lines_by_pod, print_advice, print_further_obstacles
 from autoscaler.cli.common.commands import catalog_option, refuse_both, skip_unknown_option
 from autoscaler.cli.common.created_files import write_objects, write_objects_option
@@ -266,6 +267,7 @@ def _decide(
     useless = (*not_working(snapshot, decided, catalog), *map(_models, (*small, *stops)))
     decided = replace(decided, warnings=(*useless, *map(reason_of, found_advice), *aside, *decided.warnings))
     decided = with_defragmentation(decided, snapshot, catalog, used)
+    decided = with_moves_shown(decided, snapshot, catalog, used, now)
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(snapshot, catalog, decided, now, used)

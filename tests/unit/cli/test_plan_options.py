@@ -14,7 +14,6 @@ from autoscaler.cli.plan import plan
 from autoscaler.errors import BadInputError
 from autoscaler.report.words import counted_kind
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 POD = """apiVersion: v1
 kind: Pod
 metadata: {name: p}
@@ -63,27 +62,6 @@ def test_what_if_knows_regions_of_prices_that_were_set(file: str, overlay: str) 
     found = run("-f", file, "--catalog", overlay, "--what-if", "region eu-west-9")
     assert found.exception is None or isinstance(found.exception, SystemExit)
     assert "g6.xlarge" in found.stdout
-
-
-@pytest.mark.parametrize("options", [["--region", "us-east4"], ["--what-if", "region us-east4"]])
-def test_prices_that_a_region_lacks_are_told_where_the_plan_is_dear_for_them(file: str, options: list[str]) -> None:
-    """One type with a price there costs thirty times as much as those whose price is known elsewhere."""
-    stderr = run("-f", file, *options).stderr
-    assert "note: the catalog has no price of n1-standard-" in stderr
-    assert " in us-east4; at that of us-central1 the plan is 1 × n1-standard-" in stderr
-    assert "read the prices there with `foreslice catalog sync gcp" in stderr
-    assert "has no price of n1" not in run("-f", file, "--region", "us-central1").stderr
-
-
-def test_machines_of_a_block_that_the_pool_does_not_launch_are_told() -> None:
-    block = str(EXAMPLES / "block-fits.yaml")
-    found = run("-f", block, "--what-if", "block +4")
-    assert "0.00 → 0.00 $/h (+0.00): the nodes and pods of the plan stay the same" in found.stdout
-    note = "note: CapacityBlock november has 6 machines, and pool prepaid launches no more than 2 (spec.limits.nodes)"
-    assert note in found.stderr
-    fewer = run("-f", block, "--what-if", "block -1")
-    assert "note: CapacityBlock" not in fewer.stderr
-    assert "stay the same" not in fewer.stdout
 
 
 def test_costs_are_in_markdown(file: str) -> None:
