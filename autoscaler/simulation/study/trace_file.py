@@ -78,6 +78,7 @@ def read_trace(lines: Iterable[str], file: str, options: TraceOptions) -> tuple[
         raise BadInputError(
             f"{file}:1: the trace has no tasks", next_step="give a CSV with a head line and a row a task"
         )
+    _refuse_unknown_models(rows, options)
     tasks = tuple(_tasks(rows, options))
     if more or sum(task.replicas for task in tasks) > MOST_PODS:
         step = "simulate a part of it"
@@ -142,6 +143,22 @@ class _Row:
         return BadInputError(f"{self.file}:{self.line}: {self.columns.get(meaning, meaning)}: {why}", next_step=step)
 
 
+def _refuse_unknown_models(rows: Sequence[_Row], options: TraceOptions) -> None:
+    """All names at once, with the line of the first. A task without devices needs no model."""
+    unknown: dict[str, _Row] = {}
+    column = rows[0].columns.get("gpu-model")
+    for row in rows if column else ():
+        for name in _names(row) if row.cells.get(column) is not None else ():
+            meant = options.models.get(name, (name,))
+            if not all(model in options.known for model in meant) and row.read("gpus", count, 0):
+                unknown.setdefault(name, row)
+    if unknown:
+        first = next(iter(unknown))
+        step = f"say what each stands for, such as --gpu-model {first}=A10G; known: {', '.join(sorted(options.known))}"
+        names = ", ".join(map(repr, unknown))
+        raise unknown[first].wrong("gpu-model", f"the catalog has no NVIDIA accelerator {names}", step=step)
+
+
 def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
     before, zero = rows[0], rows[0].read("arrival", instant, timedelta(0))
     last = zero
@@ -194,11 +211,9 @@ def _shape(row: _Row, options: TraceOptions) -> Shape:
 
 
 def _models(row: _Row, options: TraceOptions) -> Iterator[str]:
-    for name in filter(None, (part.strip() for part in row.text("gpu-model").split("|"))):
-        meant = options.models.get(name, (name,))
-        for model in meant:
-            if model not in options.known:
-                known = ", ".join(sorted(options.known))
-                step = f"say what it stands for, such as --gpu-model {name}=A10G; known: {known}"
-                raise row.wrong("gpu-model", f"the catalog has no NVIDIA accelerator {model!r}", step=step)
-            yield model
+    for name in _names(row):
+        yield from options.models.get(name, (name,))
+
+
+def _names(row: _Row) -> list[str]:
+    return [name for part in row.text("gpu-model").split("|") if (name := part.strip())]

@@ -70,6 +70,12 @@ def test_a_wrong_cell_has_its_line_and_column(row: str, said: str) -> None:
     assert said in trace("1,5,1,,1,1", row)
 
 
+def test_all_unknown_models_are_told_at_once() -> None:
+    rows = ["1,5,1,G2,1,1", "2,5,0,X1,1,1", "2,5,1,X2|L4,1,1", "3,5,1,X3,1,1", "4,5,1,X2,1,1"]
+    assert trace(*rows).startswith("trace.csv:4: gpu-model: the catalog has no NVIDIA accelerator 'X2', 'X3'\n")
+    assert trace(*rows[:2]) == ""
+
+
 def test_names_are_different_whatever_the_trace_calls_its_tasks() -> None:
     head = "name,arrival,duration,gpus,replicas"
     rows = ["a,0,1,1,3", "a-1,0,1,1,1", "A 1,0,1,1,1", ",0,1,1,1", "task,0,1,1,2", "é\x1b,0,1,1,1"]
