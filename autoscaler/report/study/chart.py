@@ -32,10 +32,9 @@ def line_chart(title: str, unit: str, series: Sequence[Series]) -> str:
     axes = _Axes.of(series, top=max((max(s.values, default=0.0) for s in series), default=0.0))
     shapes = []
     for index, one in enumerate(series):
-        dash = _DASHES[index // len(COLOURS) % len(_DASHES)] if index >= len(COLOURS) else ""
         points = " ".join(f"{axes.x(h):.1f},{axes.y(v):.1f}" for h, v in zip(one.hours, one.values, strict=True))
         shapes.append(
-            f'<polyline fill="none" stroke="{_colour(index)}" stroke-width="1.8" stroke-dasharray="{dash}" '
+            f'<polyline fill="none" stroke="{_colour(index)}" stroke-width="1.8" stroke-dasharray="{_dash(index)}" '
             f'points="{points}"><title>{escape(one.name)}</title></polyline>'
         )
     return _picture(title, unit, axes, shapes, [one.name for one in series])
@@ -62,6 +61,19 @@ def _colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
+def _dash(index: int) -> str:
+    return _DASHES[index // len(COLOURS) % len(_DASHES)]
+
+
+def _mark(index: int) -> str:
+    """The background of its mark: with more series than colours, dashed as its line."""
+    colour, stops, at = _colour(index), list[str](), 0
+    for part, length in enumerate(map(int, _dash(index).split())):
+        stops.append(f"{'transparent' if part % 2 else colour} {at}px {at + length}px")
+        at += length
+    return f"repeating-linear-gradient(90deg,{','.join(stops)})" if stops else colour
+
+
 @dataclass(frozen=True, slots=True)
 class _Axes:
     hours: float
@@ -80,7 +92,9 @@ class _Axes:
 
 
 def _picture(title: str, unit: str, axes: _Axes, shapes: Sequence[str], names: Sequence[str]) -> str:
-    marks = "".join(f'<i style="background:{_colour(i)}"></i>{escape(name)} ' for i, name in enumerate(names))
+    marks = "".join(
+        f'<span><i style="background:{_mark(i)}"></i>{escape(name)}</span> ' for i, name in enumerate(names)
+    )
     grid = [
         f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{axes.y(v):.1f}" y2="{axes.y(v):.1f}"/>'
         f'<text x="{_LEFT - 6}" y="{axes.y(v) + 4:.1f}" text-anchor="end">{_number(v)}</text>'
@@ -94,7 +108,7 @@ def _picture(title: str, unit: str, axes: _Axes, shapes: Sequence[str], names: S
         f"<figure><figcaption>{escape(title)} <small>({escape(unit)})</small></figcaption>"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"{''.join(grid)}{''.join(shapes)}{''.join(foot)}"
-        f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 4}" text-anchor="end">hours since the first arrival</text></svg>'
+        f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 4}" text-anchor="end">hours since the start</text></svg>'
         f'<p class="key">{marks}</p></figure>'
     )
 

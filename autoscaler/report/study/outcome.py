@@ -14,7 +14,7 @@ QUANTILES: Final = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The cluster over one stretch of time, as averages weighted by time. `at`: hours since the first arrival."""
+    """The cluster over one stretch of time, as averages weighted by time. `at`: hours since the start."""
 
     at: float
     usd: float  # spent since the beginning, at the end of the stretch

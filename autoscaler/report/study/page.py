@@ -20,7 +20,8 @@ th, td { padding: .25rem .5rem; text-align: right; border-bottom: 1px solid #ddd
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; }
 figure { margin: 1.6rem 0; } figcaption { font-weight: 600; } small { font-weight: 400; color: #555; }
 svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-ui, sans-serif; fill: #444; }
-.grid { stroke: #e4e4e4; } .key { margin: .2rem 0 0; font-size: 13px; } .key i { display: inline-block; width: .9em;
+h1 { overflow-wrap: anywhere; } .scroll { overflow-x: auto; } .key span { white-space: nowrap; }
+.grid { stroke: #e4e4e4; } .key { margin: .2rem 0 0; font-size: 13px; } .key i { display: inline-block; width: 1.8em;
   height: .9em; margin: 0 .3em 0 .9em; vertical-align: -.1em; }
 """
 
@@ -43,7 +44,8 @@ def _table(outcomes: Sequence[Outcome], gap: Gap) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
     found = outcome_rows(outcomes, gap)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in found)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    # On a narrow screen the table scrolls, and not the page with its pictures.
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _pictures(outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def _row(outcome: Outcome, gap: Gap) -> tuple[str, ...]:
         outcome.policy,
         outcome.keep_alive,
         f"{outcome.usd:,.2f}",
-        "-" if closed is None else f"{closed:.0%}",
+        "-" if closed is None else f"{round(closed, 2) or 0.0:.0%}",
         *(wait_text(outcome.wait(percent)) for percent in (50, 95, 99)),
         f"{outcome.gpu_hours_paid:,.1f}",
         f"{outcome.gpu_hours_allocated:,.1f}",

@@ -123,6 +123,8 @@ def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
     gap = Gap.of(Decimal(60), runs)
     assert gap.greedy == GREEDY
     assert [row[3] for row in outcome_rows(runs, gap)] == ["-100%", "0%", "75%", "50%"]
+    (nearly,) = outcome_rows([replace(OUTCOME, usd=Decimal("100.1"))], gap)
+    assert nearly[3] == "0%"
     assert [gap.as_quick(run) for run in (slow, quick)] == [False, True]
     (said,) = [line for line in summary_lines("x", runs, gap) if "closes" in line]
     assert said.startswith("foreslice, keep-alive 5m closes 50% of the gap between that and greedy, keep-alive 5m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from random import Random
@@ -115,6 +116,15 @@ def test_axes_have_round_numbers(top: float, found: list[float]) -> None:
     assert ticks(top) == found
 
 
+def test_each_of_many_series_has_a_mark_of_its_own() -> None:
+    picture = line_chart("t", "u", [Series(f"run {n}", (0.0, 1.0), (1.0, 3.0)) for n in range(20)])
+    marks = re.findall(r'<span><i style="background:([^"]+)"></i>run \d+</span>', picture)
+    lines = re.findall(r'stroke="([^"]+)" stroke-width="1.8" stroke-dasharray="([^"]*)"', picture)
+    assert len(set(marks)) == len(set(lines)) == 20
+    assert marks[0] == lines[0][0]
+    assert marks[8] == f"repeating-linear-gradient(90deg,{lines[8][0]} 0px 7px,transparent 7px 11px)"
+
+
 def test_pictures_name_every_series_and_run_nothing() -> None:
     page = study_page("<b>two</b>\x1b[2J", [OUTCOME, replace(OUTCOME, policy="greedy")], NO_GAP)
     assert "<b>" not in page
@@ -125,6 +135,8 @@ def test_pictures_name_every_series_and_run_nothing() -> None:
     assert page.count("foreslice, keep-alive 5m") >= 3
     series = [Series("a", (0.0, 1.0), (1.0, 3.0)), Series("b", (0.0, 1.0), (1.0, 1.0))]
     assert line_chart("t", "u", series).count("<polyline") == 2
+    assert "hours since the start<" in page
+    assert page.index('<div class="scroll"><table>') < page.index("</table></div>")
     assert area_chart("t", "u", series).count("<polygon") == 2
 
 
