@@ -17,7 +17,8 @@ from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
-from autoscaler.report.reasons import texts_of
+from autoscaler.planning.unusable_fields import unusable_fields
+from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.words import counted
 from autoscaler.simulation.api_server import copied
 from autoscaler.simulation.study.bound import Machines
@@ -67,11 +68,14 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     loaded = _loaded([*objects, *_objects_of(samples, catalog)], catalog, _places(samples))
     offered = candidates_of(loaded.snapshot, catalog, Policy(), now=START)
     named = {candidate.instance_type.name for candidate in offered}
-    named |= {block.instance_type for block in loaded.snapshot.blocks}
     kept = Catalog.of(
         (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
     )
-    _refuse_prices(kept, [c.usd_per_hour for c in offered], study)
+    if not offered:
+        wrong = "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(loaded.snapshot, catalog))
+        step = "look at their requirements: `foreslice catalog list` shows what there is"
+        raise BadInputError(f"{study.name}: no instance type matches the pools{wrong}", next_step=step)
+    _refuse_prices([c.usd_per_hour for c in offered])
     hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, _POLICY, START), samples))
     hopeless |= _beyond_limits(study, samples, hopeless.keys(), kept)
     lines = tuple(_line(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
@@ -115,10 +119,7 @@ def _places(samples: Sequence[Task]) -> Mapping[str, str]:
     return found
 
 
-def _refuse_prices(catalog: Catalog, prices: Sequence[Decimal | None], study: Study) -> None:
-    if not len(catalog):
-        step = "look at their requirements: `foreslice catalog list` shows what there is"
-        raise BadInputError(f"{study.name}: no instance type matches the pools", next_step=step)
+def _refuse_prices(prices: Sequence[Decimal | None]) -> None:
     if any(price is not None and (price < 0 or not price.is_finite()) for price in prices):
         raise BadInputError("a price is negative or not a number", next_step="correct the overlay or the catalog file")
 

@@ -318,6 +318,27 @@ def test_pods_that_no_pool_serves_are_refused() -> None:
     assert raised.value.next_step.endswith("; pods without devices need a pool with `scope: {pods: All}`")
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("drivers", {"profiles": ["nvidai"]}, "pool gpu: spec.drivers.profiles: no driver profile 'nvidai'"),
+        (
+            "requirements",
+            [{"key": "foreslice.dev/acelerator", "operator": "In", "values": ["L4"]}],
+            "pool gpu: spec.requirements[0].key: no instance type has a label 'foreslice.dev/acelerator'",
+        ),
+        ("requirements", [{"key": "foreslice.dev/accelerator", "operator": "In", "values": ["H100"]}], ""),
+    ],
+)
+def test_a_pool_that_offers_nothing_says_which_field_is_wrong(field: str, value: Any, said: str) -> None:
+    pool = {**POOL, "spec": {**POOL["spec"], field: value}}
+    with pytest.raises(BadInputError) as raised:
+        prepare(Study("s", (task(1, 0, 60),), (pool,)), catalog(), skip=False)
+    head, _, wrong = str(raised.value).partition("\n  look at")[0].partition("\n  ")
+    assert head == "s: no instance type matches the pools"
+    assert wrong.startswith(said) if said else not wrong
+
+
 def test_a_study_needs_a_pool() -> None:
     with pytest.raises(BadInputError, match="there is no CapacityPool"):
         prepare(Study("s", (task(1, 0, 60),), ()), catalog(), skip=False)
