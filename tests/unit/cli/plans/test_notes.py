@@ -39,6 +39,16 @@ def test_prices_that_a_region_lacks_are_told_where_the_plan_is_dear_for_them(fil
     assert "has no price of n1" not in run("-f", file, "--region", "us-central1").stderr
 
 
+@pytest.mark.parametrize("question", [["--what-if", "spot"], ["--why", "g6.xlarge"]])
+def test_forms_that_an_answer_does_not_have_are_refused(file: str, question: list[str]) -> None:
+    """A script that reads names got a table."""
+    for form in ("name", "markdown"):
+        found = run("-f", file, *question, "-o", form)
+        assert (found.exit_code, found.stdout) == (2, "")
+        assert f"{question[0]} prints its answer instead of the plan: leave out -o {form}." in found.stderr
+    assert run("-f", file, *question, "-o", "wide").exit_code == 0
+
+
 def test_machines_of_a_block_that_the_pool_does_not_launch_are_told() -> None:
     block = str(EXAMPLES / "block-fits.yaml")
     found = run("-f", block, "--what-if", "block +4")
