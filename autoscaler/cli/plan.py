@@ -159,8 +159,7 @@ def plan(
     --skip-unknown left nothing to plan; 1: the input cannot be used.
     """
     refuse_both(paths, live=live)
-    of_plans = {"--cost-by": cost_by, "--html": html, "--write-objects": objects}
-    refuse_unused(why, questions, of_plans | {f"-o {output}": output in ("name", "markdown")})
+    refuse_unused(why, questions, {"--cost-by": cost_by, "--html": html, "--write-objects": objects}, output=output)
     files = partial(_read_files, paths, directories, strict=strict, skip=skip_unknown)
     loaded, read_catalog = (partial(_read_cluster, kubeconfig, context) if live else files)(kubernetes_version)
     decide = partial(_decide, read=read_catalog, directories=directories, at=moment, ties=ties, work=work, asked=asked)

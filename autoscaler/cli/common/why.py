@@ -14,6 +14,7 @@ from autoscaler.cli.common.output import print_data
 from autoscaler.model.pod import Pod
 from autoscaler.report.printable import one_line
 
+_OF_PLANS = ("name", "markdown")  # forms of a plan alone
 _MOST = 5  # groups of equal pods that are answered for
 
 
@@ -41,10 +42,11 @@ def type_answers(name: str, found: Decided, pods: Sequence[Pod]) -> Iterator[dic
         )
 
 
-def refuse_unused(why: str, questions: Sequence[str], options: Mapping[str, object]) -> None:
+def refuse_unused(why: str, questions: Sequence[str], options: Mapping[str, object], *, output: str) -> None:
     """Raises UsageError if --why or --what-if prints its answer instead of the plan that `options` ask for."""
     instead = "--why" if why else "--what-if"
-    unused = [name for name, given in {"--what-if": why and questions, **options}.items() if given]
+    asked = {"--what-if": why and questions, **options, f"-o {output}": output in _OF_PLANS}
+    unused = [name for name, given in asked.items() if given]
     if unused and (why or questions):
         raise click.UsageError(f"{instead} prints its answer instead of the plan: leave out {' and '.join(unused)}.")
 
