@@ -56,8 +56,10 @@ from instance_catalog.types.instance_type import ANY_ZONE
 # Kubernetes evicts the pods of a node that is not ready after five minutes; a reboot takes less than ten.
 UNHEALTHY: Final = timedelta(minutes=15)
 # The time for which empty nodes are kept for pods that move: a replacement from its start, the others from the last
-# phase of the node that drains.
+# phase of the node that drains, and for as long as a pod on it may take to stop, at most _STOPPING: whoever writes a
+# grace period does not decide how long all empty nodes cost money.
 REPLACING: Final = timedelta(minutes=30)
+_STOPPING: Final = timedelta(hours=1)
 _BOUND: Final = Reason.of(Code.ALREADY_BOUND)
 _COMING: Final = Reason.of(Code.COMING_NODE)
 
@@ -250,14 +252,12 @@ def _pods_move(snapshot: Snapshot, now: datetime) -> bool:
     began = {n.node_name: n.phase_since for n in snapshot.provisioned if is_leaving(n) and checked_first(n.reasons)}
     if not began:
         return False
-    stopping = dict.fromkeys(began, 0)
+    stopping = dict.fromkeys(began, timedelta(0))
     for pod in snapshot.pods:
         if pod.node_name in stopping:
-            stopping[pod.node_name] = max(stopping[pod.node_name], pod.termination_grace_seconds)
-    return any(
-        since is not None and now < since + REPLACING + timedelta(seconds=stopping[name])
-        for name, since in began.items()
-    )
+            grace = min(timedelta(seconds=pod.termination_grace_seconds), _STOPPING)
+            stopping[pod.node_name] = max(stopping[pod.node_name], grace)
+    return any(since is not None and now < since + REPLACING + stopping[name] for name, since in began.items())
 
 
 def baseline_names(snapshot: Snapshot, now: datetime) -> set[str]:

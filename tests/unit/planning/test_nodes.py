@@ -23,7 +23,7 @@ from autoscaler.model.capacity import (
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase, PhaseChange
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.report.reasons import text_of
@@ -71,6 +71,23 @@ def test_a_node_with_a_pod_stays() -> None:
     assert decision(state).action is NodeAction.KEEP
     alone = snapshot([pod("d", node_name="n", phase="Running", owner="DaemonSet/d")], provisioned=(node,))
     assert decision(alone).action is NodeAction.DRAIN
+
+
+@pytest.mark.parametrize(
+    ("minutes", "grace", "action"),
+    [
+        pytest.param(29, 30, NodeAction.KEEP, id="it may not be created again yet"),
+        pytest.param(31, 30, NodeAction.DRAIN, id="long ago"),
+        pytest.param(89, 10 * 24 * 3600, NodeAction.KEEP, id="stops for an hour"),
+        pytest.param(91, 10 * 24 * 3600, NodeAction.DRAIN, id="says that it stops for days"),
+    ],
+)
+def test_an_empty_node_stays_while_a_pod_moves(minutes: int, grace: int, action: NodeAction) -> None:
+    moves = (Reason.of(Code.NODE_DISPENSABLE),)
+    leaving = ours("old", phase=Phase.DRAINING, reasons=moves, phase_since=NOW - timedelta(minutes=minutes))
+    nodes = (leaving, ours("n", phase=Phase.READY, empty_since=LONG_AGO))
+    stopping = pod("p", node_name="old", phase="Running", deleting=True, termination_grace_seconds=grace)
+    assert decision(snapshot([stopping], pools=(TEAM,), provisioned=nodes)).action is action
 
 
 def test_a_pool_that_never_consolidates_keeps_empty_nodes() -> None:
