@@ -206,9 +206,9 @@ class _Decided:
 
     @property
     def at_least(self) -> Decimal | None:
-        """The lower bound of the purchases; None if one of their bundles has no place after the replay."""
-        lost = self.refused.keys() - {entry.bundle.key for entry in self.launches.placed}
-        return None if lost else self.buying.at_least
+        """The lower bound of the purchases; None if the replay refused some of them. Then fewer bundles have a place,
+        or not on capacity that is as preferred."""
+        return None if self.refused else self.buying.at_least
 
 
 def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:

@@ -380,7 +380,7 @@ class TestWithoutPendingPods:
         assert len(plan(snapshot([], pools=(pool,))).launches) == 1
 
 
-def test_a_pod_that_others_exclude_leaves_the_plan_without_a_lower_bound() -> None:
+def test_pods_that_exclude_each_other_have_no_lower_bound() -> None:
     """The purchases were for two pods, of which only one is placed: the plan may cost less than their bound."""
     term = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.ZONE, ("default",))
     pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a",)),))
