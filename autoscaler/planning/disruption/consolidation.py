@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -51,6 +52,7 @@ from autoscaler.planning.disruption.refused_moves import (
     with_refusals,
     without_refusals,
 )
+from autoscaler.planning.placement.replay import pod_without_place
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
@@ -168,7 +170,9 @@ def consolidated(
         going=(),
     )
     beside = [] if tried.going else found.beside(batch, tried)
-    plan, after = _tried(batch, beside, found, found.move_context(make, attempt), seen) if batch else (plan, seen)
+    stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
+    context = replace(found.move_context(make, attempt), stuck=stuck)
+    plan, after = _tried(batch, beside, found, context, seen) if batch else (plan, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
@@ -184,11 +188,9 @@ class _Candidates:
     def __init__(
         self, snapshot: Snapshot, plan: Plan, pools: Mapping[str, CapacityPool], now: datetime, catalog: Catalog
     ) -> None:
-        self.now = now
-        self.pools = pools
-        self._snapshot = snapshot
+        self.now, self.pools = now, pools
+        self._snapshot, self._plan = snapshot, plan
         self._own = OwnNodes(snapshot.nodes)
-        self._plan = plan
         self._catalog = catalog
         self._budgets = by_namespace(snapshot.disruption_budgets)
         self._booked = booked_nodes(snapshot)
@@ -198,8 +200,7 @@ class _Candidates:
         self._settling: list[datetime] = []
         affordable = max(2, _WORK_PLANNED // max(1, plan.work))
         self._most = max(1, min(_TRIES, affordable, _NODES_PLANNED // max(1, len(snapshot.nodes))))
-        awaited = {pod.nominated_node for pod in snapshot.pods if pod.node_name is None and pod.nominated_node}
-        awaited |= self._booked
+        awaited = {pod.nominated_node or "" for pod in snapshot.pods if pod.node_name is None} | self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if _keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
         for pod in snapshot.pods:

@@ -81,7 +81,8 @@ def ends_soon(node: ProvisionedNode) -> bool:
 @dataclass(frozen=True, slots=True)
 class MoveContext:
     """The input of moves. `plan` is that of the present cluster. `make` makes another plan, `attempt` the same one
-    without alternatives and explanations, at a lower price.
+    without alternatives and explanations, at a lower price. `stuck` returns the key of a moved pod that may get no
+    place when kube-scheduler chooses nodes, or "": see placement/replay.py.
 
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
     of a Node: `idle`, prices of own nodes that no pod needs and that would end, and `closed`, nodes that nothing moves
@@ -98,13 +99,19 @@ class MoveContext:
     closed: frozenset[str]
     first: frozenset[str]
     now: datetime
+    stuck: Callable[[Plan, Snapshot, Sequence[Pod]], str] = lambda plan, snapshot, pods: ""
 
 
 def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
     """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
     without = without_nodes(context.snapshot, nodes, pods, context.first)
     found = _judged(context.attempt(without), nodes, pods, context)
-    return found if isinstance(found, Reason) else _judged(context.make(without), nodes, pods, context)
+    if isinstance(found, Reason):
+        return found
+    plan = context.make(without)
+    found = _judged(plan, nodes, pods, context)
+    stuck = "" if isinstance(found, Reason) else context.stuck(plan, without, pods)
+    return Reason.of(Code.NO_OTHER_PLACE, pod=stuck) if stuck else found
 
 
 def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:

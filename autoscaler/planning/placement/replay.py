@@ -6,17 +6,22 @@ order. Pods are not bound to their node in the plan, except by nominations that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
 from autoscaler.model.plan import Plan, Target
+from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.placement.existing import Present, present_nodes
+from autoscaler.planning.policy import WorkLimits
 from autoscaler.scheduling.daemons import daemon_pods
-from autoscaler.scheduling.schedule import Choice, schedule
+from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
-from instance_catalog.dataclass import dataclass
+from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.types.catalog import Catalog
 
 
@@ -64,3 +69,31 @@ def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> 
     pods = sorted((pod for pod in snapshot.pods if pod.key in wanted), key=lambda pod: pod.turn)
     found = schedule(pods, world, choose)
     return Replay({entry.pod.key: entry.node for entry in found.bound}, tuple(pod.key for pod in found.left))
+
+
+def pod_without_place(
+    plan: Plan, snapshot: Snapshot, moved: Sequence[Pod], *, catalog: Catalog, work: WorkLimits, now: datetime
+) -> str:
+    """The key of a pod of `moved` that may get no place on the nodes of the plan; "" if there is none. `snapshot`: the
+    one that was planned.
+
+    kube-scheduler may give the room that the plan keeps for a large pod to a small one. Controllers create the pods
+    again in an order that is not known, so the first ones and the last ones are tried first. Equal pods take no places
+    of each other.
+    """
+    keys = [pod.key for pod in moved]
+    pending = [pod for pod in snapshot.pods if pod.key in set(keys)]
+    if len(classes_of(bundles_of(pending, snapshot.claims), snapshot)) < 2:
+        return ""
+    account = Account(own=work.per_pod, shared=Purse(work.selectors_per_round), most=work.per_round)
+    for order in (pending, pending[::-1]):
+        created = {pod.key: now.timestamp() + turn for turn, pod in enumerate(order)}
+        again = tuple(replace(pod, created=created.get(pod.key, pod.created)) for pod in snapshot.pods)
+        try:
+            with on_account(account):
+                stuck = replay(plan, replace(snapshot, pods=again), catalog, first).stuck
+        except BudgetSpentError:
+            return keys[0]
+        if left := sorted(created.keys() & set(stuck)):
+            return left[0]
+    return ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy, Disruption, Limits, Mode
 from autoscaler.model.node import Node
@@ -14,6 +15,7 @@ from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption import consolidation
 from autoscaler.planning.disruption.consolidation import (
     NOTHING_TRIED,
     Consolidated,
@@ -90,12 +92,15 @@ def step(
     later: timedelta = timedelta(0),
     catalog: Catalog = CATALOG,
     policy: Policy | None = None,
+    stuck: str = "",
 ) -> Consolidated:
+    """`tried` is made by hand, for nodes without capacity: kube-scheduler would leave the pod `stuck`."""
     make = tried if callable(tried) else lambda _: tried
     given = policy or Policy()
-    return consolidated(
-        plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=catalog, policy=given
-    )
+    with mock.patch.object(consolidation, "pod_without_place", return_value=stuck):
+        return consolidated(
+            plan or present(found), found, make, NOW + later, seen, attempt=make, catalog=catalog, policy=given
+        )
 
 
 def drained(result: Consolidated) -> list[str]:

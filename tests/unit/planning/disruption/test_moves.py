@@ -10,7 +10,7 @@ import pytest
 from autoscaler.loop.wake import next_wake
 from autoscaler.model.capacity import Mode
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, Target
+from autoscaler.model.plan import NodeAction, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -149,6 +149,15 @@ def test_nothing_moves_to_where_a_pod_makes_room_for_itself() -> None:
     found = state(pods, [node(), node("t", usd_per_hour="41.00")])
     assert drained(step(found, moved(to="t"))) == []
     assert drained(step(found, moved(to="other"))) == ["old"]
+
+
+@pytest.mark.parametrize("launches", [(), (launch(),)])
+def test_a_move_is_not_made_if_a_pod_may_get_no_place(
+    launches: tuple[PlannedNode, ...],
+) -> None:
+    result = step(state(), moved(*launches), stuck="default/web")
+    assert (drained(result), result.plan.launches) == ([], ())
+    assert result.plan.nodes[0].reasons[1].code is Code.NO_OTHER_PLACE
 
 
 def test_the_pods_of_a_replacement_come_first() -> None:

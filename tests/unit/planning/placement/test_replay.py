@@ -8,12 +8,13 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.placement.replay import replay
+from autoscaler.planning.placement.replay import pod_without_place, replay
+from autoscaler.planning.policy import WorkLimits
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, gpus, pairs, plan, pod, snapshot
+from tests.builders import CATALOG, NOW, gpus, pairs, plan, pod, snapshot
 
 CHOICES = [
     pytest.param(first, id="first"),
@@ -79,3 +80,25 @@ def test_only_pods_of_the_plan_are_scheduled() -> None:
     state, decided = on_present_nodes("slow")
     found = replay(replace(decided, placements=decided.placements[:1]), state, CATALOG, first)
     assert found.placed == {"default/greedy": "slow"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stuck"),
+    [
+        pytest.param({"big": "4", "little": "1"}, "default/big", id="the little one takes the room of the big one"),
+        pytest.param({"little": "1", "small": "1"}, "", id="equal pods"),
+        pytest.param({"little": "1", "tiny": "0.5"}, "", id="room for both everywhere"),
+    ],
+)
+@pytest.mark.parametrize("reverse", [True, False])
+def test_pods_that_move_have_places_in_whatever_order_they_come(
+    sizes: dict[str, str], stuck: str, *, reverse: bool
+) -> None:
+    """kube-scheduler prefers the emptier node for the little pod, and the plan the other one."""
+    pods = [pod(name, cpu=cpu) for name, cpu in sorted(sizes.items(), reverse=reverse)]
+    used = pod("used", cpu="2", node_name="half", phase="Running")
+    state = snapshot([*pods, used], nodes=(roomy("half"), roomy("whole")))
+    places = [Placement(p.key, Target.EXISTING, "whole" if p.name == "big" else "half") for p in pods]
+    decided = Plan(placements=tuple(places))
+    found = pod_without_place(decided, state, pods, catalog=CATALOG, work=WorkLimits(), now=NOW)
+    assert found == stuck
