@@ -61,8 +61,7 @@ from instance_catalog.types.catalog import Catalog
 def plan_for(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime, *, memory: PlanMemory | None = None
 ) -> Plan:
-    """The nodes to launch, a node for each pending pod, an action for each existing node, and a reason for each pod
-    without a node.
+    """The nodes to launch, the node of each pending pod or the reason why it has none, an action for each own node.
 
     `memory`: the caches of earlier plans of the same cluster. The plan is the same without it.
     """
@@ -206,8 +205,7 @@ class _Decided:
 
     @property
     def at_least(self) -> Decimal | None:
-        """The lower bound of the purchases; None if the replay refused some of them. Then fewer bundles have a place,
-        or not on capacity that is as preferred."""
+        """The lower bound of the purchases; None if the replay refused some: fewer, or others, may be cheaper."""
         return None if self.refused else self.buying.at_least
 
 
