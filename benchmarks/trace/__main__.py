@@ -1,7 +1,7 @@
 """A trace of months through the production loop: CPU seconds of each policy, its cost, and the gap that it closes.
 
 python -m benchmarks.trace openb_pod_list_gpuspec10.csv [--policies greedy,closing] [--first 800]. A policy may name its
-keep-alive time (greedy:1m), otherwise it is 0s. public_traces.py names the files. One process; progress goes to stderr.
+keep-alive time (greedy:1m), otherwise it is 0s. public.py names the files. One process; progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autoscaler.simulation.study.numbers import span
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Study, Variant
-from benchmarks.public_traces import study_of
+from benchmarks.trace.public import study_of
 from instance_catalog.dataclass import replace
 from instance_catalog.files.loader import load_catalog
 
@@ -42,12 +42,12 @@ def changed(study: Study, options: argparse.Namespace) -> Study:
 
 def main() -> None:
     """Simulate each policy and print a line for it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(prog="benchmarks.trace", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument(
         "trace",
         type=Path,
         nargs="?",
-        help="the CSV file of a trace that public_traces.py names",
+        help="the CSV file of a trace that public.py names",
     )
     parser.add_argument("--policies", default="greedy,closing", help="policies to simulate, one after the other")
     parser.add_argument("--first", type=int, help="only so many tasks")

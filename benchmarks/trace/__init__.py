@@ -1,0 +1,1 @@
+"""Public traces through the simulator."""
