@@ -94,11 +94,8 @@ def _half(option: _Option, snapshot: Snapshot) -> list[str]:
         if pod.gang is not None and pod.key in option.pods:
             members[pod.gang.key] = members.get(pod.gang.key, 0) + 1
     known = [(key, count) for key, count in members.items() if key in snapshot.gangs]
-    return [
-        key
-        for key, count in known
-        if count + running_members(snapshot.gangs[key], snapshot.pods) < snapshot.gangs[key].min_count
-    ]
+    running = running_members(snapshot.pods)
+    return [key for key, count in known if count + running.get(key, 0) < snapshot.gangs[key].min_count]
 
 
 def _claimed(pods: frozenset[str], snapshot: Snapshot) -> Decimal:

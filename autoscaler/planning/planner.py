@@ -217,7 +217,7 @@ def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Ca
         halves = {
             key: count
             for key, count in _members((*tried.assigned.placed, *tried.launches.placed)).items()
-            if started_members(packing, {key: count})[key] < packing.snapshot.gangs[key].min_count
+            if packing.running.get(key, 0) + count < packing.snapshot.gangs[key].min_count
         }
         if not halves:
             return tried

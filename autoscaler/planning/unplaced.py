@@ -18,7 +18,7 @@ from autoscaler.planning.missing_labels import missing_labels
 from autoscaler.planning.packing.room import numbers_in
 from autoscaler.planning.placement.considered import Alike, Bought, why_not
 from autoscaler.planning.placement.nothing_has import class_of_nothing, leaves_open, nothing_has
-from autoscaler.planning.placement.packing_input import PackingInput, started_members
+from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.dataclass import dataclass, field, replace
@@ -130,7 +130,7 @@ def _diagnosis(alike: Alike, item: int, outcome: Outcome, policy: Policy, elsewh
 
 def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
     gang = packing.snapshot.gangs[key]
-    progress = started_members(packing, {key: outcome.dropped.get(key, 0)})[key]
+    progress = packing.running.get(key, 0) + outcome.dropped.get(key, 0)
     yield Reason.of(Code.GANG_INCOMPLETE, Subject("gang", key), wanted=gang.min_count, placed=progress)
     if gang.topology_key:
         yield Reason.of(Code.GANG_TOPOLOGY, Subject("gang", key), key=gang.topology_key)

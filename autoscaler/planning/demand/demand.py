@@ -6,6 +6,7 @@ prepared. These pods are separated here, before the simulation. This module does
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +14,6 @@ from functools import partial
 from autoscaler.lifecycle.provisioned_node import has_come
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.capacity import KNOWN_SCHEDULERS
-from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.reason import NO_SUBJECT, Code, Reason, Subject
@@ -283,9 +283,10 @@ def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, Le
         if pod.gang:
             members.setdefault(pod.gang.key, []).append(pod)
     result: dict[str, LeftOut] = {}
+    running = running_members(snapshot.pods) if members else {}
     for key, pods in members.items():
         gang = snapshot.gangs[key]
-        present = len(pods) + running_members(gang, snapshot.pods)
+        present = len(pods) + running.get(key, 0)
         if present < gang.min_count:
             reason = Reason.of(Code.GANG_INCOMPLETE, Subject("gang", key), wanted=gang.min_count, placed=present)
             result |= {
@@ -294,6 +295,6 @@ def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, Le
     return result
 
 
-def running_members(gang: Gang, pods: Iterable[Pod]) -> int:
-    """The number of pods of the gang that have a node already."""
-    return sum(1 for pod in pods if pod.gang and pod.gang.key == gang.key and pod.bound)
+def running_members(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """The number of pods that have a node already, by the key of their gang."""
+    return Counter(pod.gang.key for pod in pods if pod.gang and pod.bound)

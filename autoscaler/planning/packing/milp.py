@@ -4,7 +4,7 @@ For demands that are too large for the exact search. The program chooses how oft
 was filled through the oracle, so every answer is possible. The floating-point objective only proposes: the result is
 scored exactly and used only if it is better. Over all useful patterns the answer is the optimum. If there are too many,
 it is the best over the patterns that filling nodes finds. HiGHS is imported here, when needed, because that takes as
-long as a small plan. Node limits instead of time limits give the same answer on every machine.
+long as a small plan. Limits of nodes and of steps instead of time limits give the same answer on every machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern,
 from instance_catalog.dataclass import dataclass
 
 _NODES = 2000
+# Steps of HiGHS for all objectives of a plan, each about a millisecond: hundreds of gangs make one node take thousands.
+# The plans of a cluster take a dozen.
+_STEPS = 2000
 # The decimals of prices that count, as many as in the catalog; fewer for prices with more digits than this together.
 # HiGHS does not tell smaller differences from rounding errors, and refuses numbers of more than 15 digits.
 _DECIMALS = 6
@@ -72,6 +75,19 @@ class _Goal:
     known: float
 
 
+class _Steps:
+    """Counts steps of HiGHS, and ends it after the last. It is no part of the program, which HiGHS would keep."""
+
+    def __init__(self) -> None:
+        self._left = _STEPS
+
+    def count(self, event: Any) -> None:
+        """HiGHS asks at each step if it is to end."""
+        self._left -= 1
+        if self._left < 0:
+            event.interrupt()
+
+
 class _Program:
     """Variables: how often each column is bought, how many bundles of each item are left, which gangs stay out."""
 
@@ -89,6 +105,7 @@ class _Program:
         self._highs.setOptionValue("mip_abs_gap", 0.0)
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._sum = self._highs.qsum
+        self._highs.cbMipInterrupt.subscribe(_Steps().count)
         demand = problem.demand
         self._takes = [Counter(column.pattern) for column in columns]
         self._bought = self._integers(

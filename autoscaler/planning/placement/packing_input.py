@@ -76,6 +76,11 @@ class PackingInput:
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
 
     @cached_property
+    def running(self) -> Mapping[str, int]:
+        """The number of pods that run, by the key of their gang."""
+        return running_members(self.snapshot.pods)
+
+    @cached_property
     def described_drivers(self) -> frozenset[str]:
         """Drivers that a profile describes, shipped or of the catalog, whether an offering has them or not."""
         own = {driver.driver for c in self.candidates for driver in c.instance_type.custom_drivers.values()}
@@ -388,7 +393,4 @@ def discovery(classes: Sequence[BundleClass]) -> frozenset[tuple[str, str]]:
 
 def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
     """The number of pods of each gang that run or were just placed (`placed` by gang key)."""
-    return {
-        key: running_members(packing.snapshot.gangs[key], packing.snapshot.pods) + placed.get(key, 0)
-        for key in packing.gangs
-    }
+    return {key: packing.running.get(key, 0) + placed.get(key, 0) for key in packing.gangs}

@@ -8,10 +8,11 @@ from decimal import Decimal
 import highspy
 import pytest
 
+from autoscaler.planning.packing import milp
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.milp import improve
-from autoscaler.planning.packing.problem import Budget, Item, Kind, Problem
+from autoscaler.planning.packing.problem import Budget, GangRule, Item, Kind, Problem
 from instance_catalog.dataclass import replace
 from tests.unit.planning.packing.test_refine import Vectors, case, faults, started
 
@@ -93,3 +94,26 @@ def test_a_price_that_nobody_pays_stops_no_search() -> None:
     assert improve(problem, fillings, [assemble(problem, start)], Budget(demands=0)).score.usd_per_hour == Decimal(
         "4.938268"
     )
+
+
+def test_gangs_that_hold_up_the_search_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty gangs of ten with room for twenty machines: HiGHS needs 5,000 steps, and minutes for some hundred gangs."""
+    monkeypatch.setattr(milp, "_STEPS", 500)
+    statuses: list[object] = []
+    minimize: Callable[..., object] = highspy.Highs.minimize
+
+    def noted(program: highspy.Highs, *args: object) -> object:
+        result = minimize(program, *args)
+        statuses.append(program.getModelStatus())
+        return result
+
+    monkeypatch.setattr(highspy.Highs, "minimize", noted)
+    sizes = (1, 4, 8)
+    oracle = Vectors(shapes=tuple((size, 200 * size) for size in sizes), takes=tuple((1, n) for n in range(1, 61)))
+    items = tuple(Item(10, gang=index) for index in range(60))
+    kinds = tuple(Kind(i, Decimal(size), uses=(Decimal(1),)) for i, size in enumerate(sizes))
+    problem = Problem(items, kinds, limits=(Decimal(20),), gangs=(GangRule(0),) * 60)
+    fillings, start = started(problem, oracle)
+    found = improve(problem, fillings, [start], BUDGET)
+    assert statuses[-1] == highspy.HighsModelStatus.kInterrupt
+    assert found == start
