@@ -32,6 +32,7 @@ from autoscaler.cel.common.evaluation import (
     Run,
     WorkExceededError,
 )
+from autoscaler.cel.common.kept_texts import KeptTexts
 from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.common.types import NestingError, Type
 from autoscaler.cel.common.values import Failure, PanicError, Unknown, Value
@@ -45,7 +46,7 @@ from autoscaler.cel.interpreter.reads import Path, paths_read
 from autoscaler.cel.library.conversions import type_of
 from autoscaler.cel.outlines import outline_of, places_of
 from autoscaler.cel.parser.grammar import parser
-from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
@@ -55,6 +56,7 @@ _LOGGED: Final[set[tuple[type[Exception], str | None, int | None]]] = set()
 _MOST_CHOICES: Final = 32  # combinations of attributes with several possible values that are tried
 _MOST_PER_VIEW: Final = 512  # answers cached with a device
 MOST_OUTLINES: Final = 256
+_LONGEST_OUTLINED: Final = 1_000  # characters; the syntax tree of a longer text is not kept
 _LEAST: Final = 20  # units for starting an evaluation, whatever its cost
 _LOG: Final = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Program:
     _loops: bool
     nodes: int = 0
     outline: str = ""
+    mark: object = field(default_factory=object)  # for it in caches of answers, which must not keep it
 
     def evaluate(self, view: DeviceView) -> Evaluation:
         """The selector's answer for one device, cached for all devices with the same values of the fields that it
@@ -86,12 +89,12 @@ class Program:
 
         New work is paid from the current account. Raises BudgetSpentError if that is empty, and nothing else.
         """
-        answer = view.answers.get(self)
+        answer = view.answers.get(self.mark)
         if answer is None:
             answer = self._kept(view)
             if len(view.answers) >= _MOST_PER_VIEW:
                 view.answers.clear()
-            view.answers[self] = answer
+            view.answers[self.mark] = answer
         return answer
 
     def _kept(self, view: DeviceView) -> Evaluation:
@@ -100,7 +103,7 @@ class Program:
         read = part_read(view.root, self.reads)
         if read is None:
             return self._paid(view)
-        key = (self, *read)
+        key = (self.mark, *read)
         answer = KEPT.of(key)
         if answer is None:
             answer = self._paid(view)
@@ -182,6 +185,9 @@ def _not_a_bool(value: object, cost: int) -> Evaluation:
     )
 
 
+_COMPILED: Final[KeptTexts[Program | CompileFailure]] = KeptTexts()
+
+
 def compile_selector(
     expression: str, profile: KubernetesProfile, *, view: View = View.STORED
 ) -> Program | CompileFailure:
@@ -208,9 +214,15 @@ def demands_of(expression: str, profile: KubernetesProfile) -> tuple[Demand, ...
     return tuple(demands(parse(expression, dialect_of(profile, View.STORED))))
 
 
-@lru_cache(maxsize=4096)
 def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
-    declared = environment(dialect)
+    found = _COMPILED.of(expression, dialect)
+    if found is None:
+        found = _compile(expression, environment(dialect))
+        _COMPILED.keep(expression, found, dialect)
+    return found
+
+
+def _compile(expression: str, declared: Environment) -> Program | CompileFailure:
     try:
         return _program(expression, declared)
     except UnexpectedInput as error:
@@ -278,7 +290,7 @@ _OUTLINES: Final[dict[tuple[str, Dialect], _Checked]] = {}
 
 
 def _program(expression: str, declared: Environment) -> Program:
-    outlined = outline_of(expression)
+    outlined = outline_of(expression) if len(expression) <= _LONGEST_OUTLINED else None
     if outlined is None:
         return _planned(expression, _checked(expression, declared, {}), declared, {})
     outline, constants = outlined

@@ -7,6 +7,7 @@ from typing import Final
 
 from autoscaler.cel.checker.environment import View, dialect_of
 from autoscaler.cel.common.evaluation import admit, pay
+from autoscaler.cel.common.kept_texts import KeptTexts
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.interpreter.answer_cache import part_read
 from autoscaler.cel.interpreter.device import DeviceView
@@ -26,7 +27,6 @@ _SIGN: Final = 50
 _CHARACTER: Final = 5
 # The part of these units for a selector that differs only in constants from one that was compiled before: 0.1 ms.
 _ALIKE: Final = 5
-_MOST: Final = 4096  # cached programs
 
 
 class CelSelectors:
@@ -35,12 +35,12 @@ class CelSelectors:
     def __init__(self, profile: KubernetesProfile) -> None:
         self._profile = profile
         self._dialect = dialect_of(profile, View.STORED)
-        self._programs: dict[str, Program | CompileFailure] = {}
+        self._programs: KeptTexts[Program | CompileFailure] = KeptTexts()
         self._outlines: set[str] = set()
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
         """The answer of kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
-        program = self._programs.get(expression) or self._compiled(expression)
+        program = self._programs.of(expression) or self._compiled(expression)
         if isinstance(program, CompileFailure):
             return Match(Answer.INVALID, program.message)
         found = program.evaluate(DeviceView.read(driver, device, self._dialect))
@@ -58,7 +58,7 @@ class CelSelectors:
         """The fields that the texts name."""
         found: frozenset[Path] = frozenset()
         for expression in expressions:
-            program = self._programs.get(expression) or self._compiled(expression)
+            program = self._programs.of(expression) or self._compiled(expression)
             if isinstance(program, CompileFailure) or program.reads is None:
                 return None
             found |= program.reads
@@ -72,9 +72,8 @@ class CelSelectors:
     def _compiled(self, expression: str) -> Program | CompileFailure:
         most = _COMPILATION * (_SHORTEST + len(expression))
         admit(most, expression)
-        if len(self._programs) >= _MOST:
-            self._programs.clear()
-        program = self._programs[expression] = compile_selector(expression, self._profile)
+        program = compile_selector(expression, self._profile)
+        self._programs.keep(expression, program)
         work = min(most, _work_of(program)) if isinstance(program, Program) and program.nodes else most
         pay(work // _ALIKE if self._alike(program) else work, expression)
         return program

@@ -31,7 +31,7 @@ def test_a_defect_here_is_unknown_and_logged(defect: Exception, caplog: pytest.L
         charge(frame, 3)
         raise defect
 
-    program = replace(compiled("true"), _run=run)
+    program = replace(compiled("true"), _run=run, mark=object())
     found = program.evaluate(view())
     assert (found.outcome, found.cost) == (Outcome.UNKNOWN, 3)
     assert found.message.startswith(f"{DEFECT} ({type(defect).__name__}")
@@ -47,7 +47,7 @@ def test_a_defect_that_every_device_meets_is_logged_once(
         raise LookupError(f"{len(caplog.records)}")
 
     for number in range(20):
-        program = replace(compiled(f"device.driver == 'd{number}'"), _run=run)
+        program = replace(compiled(f"device.driver == 'd{number}'"), _run=run, mark=object())
         assert program.evaluate(view()).outcome is Outcome.UNKNOWN
     assert len(caplog.records) == 1
 

@@ -35,7 +35,7 @@ def _nothing_compiled() -> None:
 
 
 def forget() -> None:
-    program._compiled.cache_clear()
+    program._COMPILED.clear()
     program._OUTLINES.clear()
 
 
