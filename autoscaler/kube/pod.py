@@ -6,7 +6,7 @@ a misspelled constraint or one of a newer Kubernetes, and without it a plan coul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID, uuid5
@@ -146,6 +146,9 @@ def _parse(
     unscheduled = _unscheduled(status)
     tolerations = [parse_pod_toleration(entry) for entry in spec.children("tolerations")]
     doubted = tuple(field for _, unknown in tolerations for field in unknown)
+    spread = tuple(
+        parse_topology_spread(entry, metadata.labels) for entry in spec.children("topologySpreadConstraints")
+    )
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -170,9 +173,7 @@ def _parse(
         pod_anti_affinity=affinity.anti_pods,
         preferred_pod_affinity=affinity.preferred_pods,
         preferred_pod_anti_affinity=affinity.preferred_anti_pods,
-        topology_spread=tuple(
-            parse_topology_spread(entry, metadata.labels) for entry in spec.children("topologySpreadConstraints")
-        ),
+        topology_spread=spread,
         tolerations=tuple(toleration for toleration, _ in tolerations),
         volumes=_volumes(spec, metadata.name),
         image_volumes=tuple(
@@ -199,7 +200,8 @@ def _parse(
         termination_grace_seconds=_grace(spec),
         unsupported=(
             *(*unknown, *unknown_of_init, *affinity.unknown, *doubted),
-            *(*_disks(spec), *_too_many(spec.text_map("nodeSelector"), affinity), *spec.unread()),
+            *(*_disks(spec), *_too_many(spec.text_map("nodeSelector"), affinity)),
+            *(*_too_large((*containers, *init_containers), len(tolerations) + len(spread)), *spec.unread()),
         ),
         origin=origin,
     )
@@ -214,6 +216,14 @@ def _too_many(node_selector: Mapping[str, str], affinity: Affinity) -> tuple[str
     if count <= MOST_REQUIREMENTS:
         return ()
     return (f"a node selector and affinity of {count} requirements, more than {MOST_REQUIREMENTS},",)
+
+
+def _too_large(containers: Sequence[Container], others: int) -> tuple[str, ...]:
+    """The reason if the pod takes too long to compare with a node: a pod may have 10,000 host ports or containers."""
+    count = others + sum(1 + len(found.requests) + len(found.host_ports) for found in containers)
+    if count <= MOST_REQUIREMENTS:
+        return ()
+    return (f"{count} containers, resources, ports and tolerations, more than {MOST_REQUIREMENTS},",)
 
 
 def _grace(spec: Fields) -> int:

@@ -36,3 +36,18 @@ def test_one_pod_cannot_keep_the_planner_busy_with_its_requirements(
     assert [text.startswith("a node selector and affinity of 1001 requirements") for text in found.unsupported] == (
         [] if known else [True]
     )
+
+
+LARGE = {
+    "containers": {"containers": [{"name": f"c{number}"} for number in range(1_001)]},
+    "ports": {"containers": [{"name": "c", "ports": [{"containerPort": n, "hostPort": n} for n in range(1, 1_001)]}]},
+    "resources": {"containers": [{"name": "c", "resources": {"requests": {f"x.io/{n}": "1" for n in range(1_001)}}}]},
+    "tolerations": {"containers": [{"name": "c"}], "tolerations": [{"key": f"k{n}"} for n in range(1_001)]},
+}
+
+
+@pytest.mark.parametrize("spec", LARGE.values(), ids=LARGE)
+def test_one_pod_cannot_keep_the_planner_busy_with_its_parts(spec: dict[str, Any]) -> None:
+    """300 pods with 1,500 host ports each took 17 seconds."""
+    found = parse_pod({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec})
+    assert [text.endswith("ports and tolerations, more than 1000,") for text in found.unsupported] == [True]
