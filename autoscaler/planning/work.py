@@ -28,7 +28,7 @@ from instance_catalog.dataclass import dataclass, field
 _LOOK = 200  # one check of a node without its claims: about 20 to 50 µs
 _COMPARISON = 25  # one comparison of amounts on a node of which everything else is known: about 5 µs
 _AT_ONCE = 100  # comparisons that are paid for together
-_NODES = 200  # existing nodes for which the units for checks are granted once more
+NODES = 200  # existing nodes for which the units for checks are granted once more
 # The units of a class for each existing node with room for it: the check, and a search of some devices.
 _VISIT = 2 * _LOOK
 # The minimum of a kind of pods, for any number of kinds: some checks of nodes and simple selectors.
@@ -85,7 +85,7 @@ class Ledger:
         `nodes`. `looks` is the number of nodes with room for each class. If a namespace has too few units for all its
         classes, some are decided and others wait. Classes in `served` wait first. The choice changes with `now`.
         """
-        limits, times = policy.work, 1 + nodes // _NODES
+        limits, times = policy.work, 1 + nodes // NODES
         most = limits.per_pod * times
         needs = [max(_LEAST_OWN, 2 * _VISIT * count) for count in looks] or [_LEAST_OWN] * len(classes)
         queue = _Queue(classes, served, now.isoformat() if now else "")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
+from autoscaler.dra.allocation.search import VERDICT_ONLY
 from autoscaler.model.pod import Pod
 from autoscaler.model.verdict import Fatal, Fits, Verdict
 from autoscaler.scheduling.fit import fit_one
@@ -56,8 +57,8 @@ class Scheduled:
 
 
 def everywhere(pod: Pod, world: World) -> Mapping[str, Verdict]:
-    """The verdict of each node."""
-    return {name: fit_one(pod, name, world) for name in world.nodes}
+    """The verdict of each node, without reasons of claims: nobody reads them."""
+    return {name: fit_one(pod, name, world, budget=VERDICT_ONLY) for name in world.nodes}
 
 
 def schedule(pods: Sequence[Pod], world: World, choose: Choice, verdicts: Verdicts = everywhere) -> Scheduled:

@@ -6,7 +6,7 @@ order. Pods are not bound to their node in the plan, except by nominations that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
@@ -18,6 +18,7 @@ from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.placement.existing import Present, present_nodes
 from autoscaler.planning.policy import WorkLimits
+from autoscaler.planning.work import NODES
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
@@ -58,6 +59,11 @@ def as_planned(plan: Plan, present: Present) -> World:
 
 def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:
     """Schedule the pods of the plan on its nodes: those that stay, those that start, and those that it launches."""
+    return _replayed(plan, snapshot.pods, _with_launches(plan, snapshot, catalog), choose)
+
+
+def _with_launches(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> World:
+    """The nodes that stay, those that start, and those that the plan launches."""
     present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
     world = present.world
     for name in [name for name in world.nodes if name not in present.targets]:
@@ -65,9 +71,12 @@ def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> 
     for launch in plan.launches:
         daemons = daemon_pods(launch.node, snapshot.daemon_sets)
         world = world.with_node(launch.node, launch.slices, daemon_pods=daemons)
+    return world
+
+
+def _replayed(plan: Plan, pods: Iterable[Pod], world: World, choose: Choice) -> Replay:
     wanted = {placement.pod for placement in plan.placements}
-    pods = sorted((pod for pod in snapshot.pods if pod.key in wanted), key=lambda pod: pod.turn)
-    found = schedule(pods, world, choose)
+    found = schedule(sorted((pod for pod in pods if pod.key in wanted), key=lambda pod: pod.turn), world, choose)
     return Replay({entry.pod.key: entry.node for entry in found.bound}, tuple(pod.key for pod in found.left))
 
 
@@ -83,15 +92,18 @@ def pod_without_place(
     """
     keys = [pod.key for pod in moved]
     pending = [pod for pod in snapshot.pods if pod.key in set(keys)]
-    if len(classes_of(bundles_of(pending, snapshot.claims), snapshot)) < 2:
+    classes = len(classes_of(bundles_of(pending, snapshot.claims), snapshot))
+    if classes < 2:
         return ""
-    account = Account(own=work.per_pod, shared=Purse(work.selectors_per_round), most=work.per_round)
+    world = _with_launches(plan, snapshot, catalog)
+    units = min(work.per_round, work.per_pod * classes) * (1 + len(world.nodes) // NODES)  # as for the plan
     for order in (pending, pending[::-1]):
         created = {pod.key: now.timestamp() + turn for turn, pod in enumerate(order)}
-        again = tuple(replace(pod, created=created.get(pod.key, pod.created)) for pod in snapshot.pods)
+        again = (replace(pod, created=created.get(pod.key, pod.created)) for pod in snapshot.pods)
+        account = Account(own=units, shared=Purse(work.selectors_per_round), most=units + work.selectors_per_round)
         try:
             with on_account(account):
-                stuck = replay(plan, replace(snapshot, pods=again), catalog, first).stuck
+                stuck = _replayed(plan, again, world, first).stuck
         except BudgetSpentError:
             return keys[0]
         if left := sorted(created.keys() & set(stuck)):

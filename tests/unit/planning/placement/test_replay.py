@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.replay import pod_without_place, replay
 from autoscaler.planning.policy import WorkLimits
@@ -15,6 +17,7 @@ from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import CATALOG, NOW, gpus, pairs, plan, pod, snapshot
+from tests.unit.planning.disruption.gpu_nodes import Cluster
 
 CHOICES = [
     pytest.param(first, id="first"),
@@ -102,3 +105,18 @@ def test_pods_that_move_have_places_in_whatever_order_they_come(
     decided = Plan(placements=tuple(places))
     found = pod_without_place(decided, state, pods, catalog=CATALOG, work=WorkLimits(), now=NOW)
     assert found == stuck
+
+
+def test_the_size_of_the_cluster_refuses_no_move() -> None:
+    """Each pod is compared with each node twice: what that may cost grows with the nodes, as in a plan."""
+    cluster = Cluster()
+    for number in range(200):
+        cluster.node(f"n{number:03}", 2)
+        cluster.runs(f"r{number:03}", f"n{number:03}", count=2 if number else 1)
+    model = "device.attributes['gpu.nvidia.com'].productName"
+    text = f"{model} != 'of this test' && {model} != 'other'"  # no test before has paid for it
+    request = DeviceRequest("gpu", "gpu.nvidia.com", (Selector(text),), count=1)
+    moved = [cluster.waits("large", request=request, cpu="2"), pod("small")]
+    decided = Plan(placements=tuple(Placement(p.key, Target.EXISTING, "n000") for p in moved))
+    work = WorkLimits(per_pod=10_000, per_round=10_000, selectors_per_round=0)
+    assert pod_without_place(decided, cluster.snapshot(moved[1:]), moved, catalog=CATALOG, work=work, now=NOW) == ""
