@@ -7,13 +7,16 @@ that is the cost of a move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.lifecycle.movable import by_namespace, mark_of_node, obstacle
 from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving
+from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, Saving
 from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -128,7 +131,7 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
         return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
     keys = {pod.key for pod in pods}
     kept = {placement.node for placement in tried.placements if placement.pod in keys} & context.idle.keys()
-    kept -= _launched_for(nodes, context.snapshot)  # their price was compared before the launch
+    kept -= _launched_for(nodes, context) if kept else set()  # their price was compared before the launch
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
@@ -150,10 +153,25 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
     return Move(tuple(nodes), launches, old - new)
 
 
-def _launched_for(nodes: Sequence[ProvisionedNode], snapshot: Snapshot) -> set[str]:
-    """The names of the Nodes that were launched to replace some of these."""
+def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:
+    """The names of the Nodes that were launched to replace some of these, while all others that they replace may go as
+    well: the price was compared with that of all."""
     names = {node.name for node in nodes}
-    return {node.node_name for node in snapshot.provisioned if names.intersection(node.replaces)}
+    launched = [node for node in context.snapshot.provisioned if names.intersection(node.replaces)]
+    others = {name for node in launched for name in node.replaces if name not in names}
+    free = names.union(_may_go(others, context) if others else ())
+    return {node.node_name for node in launched if free.issuperset(node.replaces)}
+
+
+def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
+    """Those of the ProvisionedNodes whose pods may still be moved."""
+    found, own = context.snapshot, OwnNodes(context.snapshot.nodes)
+    budgets = by_namespace(found.disruption_budgets)
+    for one in found.provisioned:
+        if one.name in names and one.name in context.prices:
+            node, pods = own.of(one), [pod for pod in found.pods if pod.node_name == one.node_name and occupies(pod)]
+            if not (node and mark_of_node(node)) and obstacle(pods, budgets) is None:
+                yield one.name
 
 
 def text_of(move: Move) -> Reason:

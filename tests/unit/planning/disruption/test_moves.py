@@ -106,6 +106,31 @@ def test_a_replacement_that_waits_for_other_pods_costs_what_it_costs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("mark", "gone", "goes"),
+    [({}, False, ["a"]), ({labels.DO_NOT_DISRUPT: "true"}, False, []), ({}, True, [])],
+    ids=["all may go", "one stays after all", "one is gone"],
+)
+def test_a_replacement_of_several_nodes_is_not_for_one_of_them(
+    mark: dict[str, str], gone: bool, goes: list[str]
+) -> None:
+    """It costs less than all of them together, and more than each."""
+    nodes = [node("a", usd_per_hour="5"), node("new", usd_per_hour="8", replaces=("a", "b"), phase_since=NOW)]
+    pods = [served("web-a", "a")]
+    if not gone:
+        nodes.append(node("b", usd_per_hour="5"))
+        pods.append(served("web-b", "b", annotations=FrozenMap(mark)))
+    waits, bound = Reason.of(Code.NODE_REPLACES, replaced=("a", "b")), Reason.of(Code.ALREADY_BOUND)
+    why = {"a": bound, "b": bound, "new": waits}
+    plan = Plan(nodes=tuple(NodeDecision(n.name, NodeAction.KEEP, (why[n.name],)) for n in nodes))
+
+    def tried(without: Snapshot) -> Plan:
+        draining = [n.name for n in without.provisioned if n.phase is Phase.DRAINING]
+        return moved(pods=[f"default/web-{name}" for name in draining], to="new")
+
+    assert drained(step(state(pods, nodes), tried, plan=plan)) == goes
+
+
+@pytest.mark.parametrize(
     "target",
     [
         pytest.param(node("t", reclaim_at=NOW + timedelta(hours=5)), id="its provider takes it back"),
