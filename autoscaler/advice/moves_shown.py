@@ -30,8 +30,9 @@ def with_moves_shown(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: P
     """The plan with these answers, and with a warning for each pool of which no move is tried."""
     pools = [pool for pool in snapshot.pools if _moves_pods(pool)]
     untried = tuple(_untried(pools, plan, snapshot, now))
-    if not pools or untried:
-        return replace(plan, warnings=(*plan.warnings, *untried))
+    plan = replace(plan, warnings=(*plan.warnings, *untried))
+    if len(untried) == len(pools):
+        return plan
     make = partial(plan_for, catalog=catalog, policy=policy, now=now)
     attempt = partial(make, policy=policy.only_answers())
     tried, shown = NOTHING_TRIED, plan

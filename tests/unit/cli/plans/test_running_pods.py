@@ -158,3 +158,10 @@ def test_nothing_is_tried_while_a_pod_gets_a_node(tmp_path: Path) -> None:
     assert "warning: pool gpu: no move of running pods is tried while a pod gets a place" in text
     _, observing = planned(tmp_path, CLUSTER.replace("mode: Act", "mode: Observe") + PENDING)
     assert codes(observing) == ["AlreadyBound", "NodeReplaced"]
+
+
+def test_a_pool_without_nodes_does_not_keep_others_from_being_tried(tmp_path: Path) -> None:
+    pool = CLUSTER.split("---\n")[1].replace("name: gpu}\nspec", "name: spare}\nspec").replace("[L40S]", "[H100]")
+    text, document = planned(tmp_path, f"{CLUSTER}---\n{pool}")
+    assert codes(document) == ["AlreadyBound", "NodeReplaced"]
+    assert "warning: pool spare: consolidate: Cheaper moves pods of nodes that Foreslice launched, and none is" in text
