@@ -14,7 +14,10 @@ MOST_CHARACTERS: Final = 600_000  # at most some 100 MB; 4,096 usual selectors h
 
 
 class KeptTexts(Generic[V]):
-    """Values by text and `kind`. If there are too many, all are forgotten."""
+    """Values by text and `kind`. If there are too many, the oldest eighth is forgotten, and more of them if need be.
+
+    Not all: what is compiled anew is paid from the budget of a plan, and every pod would be unknown for several plans.
+    """
 
     __slots__ = ("_characters", "_values")
 
@@ -26,8 +29,10 @@ class KeptTexts(Generic[V]):
         return self._values.get((text, kind))
 
     def keep(self, text: str, value: V, kind: object = None) -> None:
-        if len(self._values) >= MOST_TEXTS or self._characters + len(text) > MOST_CHARACTERS:
-            self.clear()
+        while self._values and (len(self._values) >= MOST_TEXTS or self._characters + len(text) > MOST_CHARACTERS):
+            for key in list(self._values)[: 1 + len(self._values) // 8]:
+                self._values.pop(key, None)
+            self._characters = sum(len(known) for known, _ in list(self._values))
         self._values[text, kind] = value
         self._characters += len(text)
 

@@ -20,7 +20,8 @@ from instance_catalog.kubernetes.resource_slice import Device
 DEVICE = Device("x", FrozenMap({"kept": 1}))
 
 
-def test_long_texts_are_forgotten_before_many_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_texts_make_room_and_only_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were all of them forgotten, the pods of a cluster with many selectors would be unknown again every few plans."""
     monkeypatch.setattr(kept_texts, "MOST_CHARACTERS", 1_000)
     kept: KeptTexts[int] = KeptTexts()
     for number in range(100):
@@ -28,7 +29,18 @@ def test_long_texts_are_forgotten_before_many_short_ones(monkeypatch: pytest.Mon
     assert len(kept) == 100
     assert kept.of("07") == 7
     kept.keep("x" * 900, 1)
-    assert (len(kept), kept.of("07"), kept.of("x" * 900)) == (1, None, 1)
+    assert (kept.of("07"), kept.of("99"), kept.of("x" * 900)) == (None, 99, 1)
+    assert 2 * (len(kept) - 1) + 900 <= 1_000
+    kept.keep("y" * 2_000, 2)
+    assert (len(kept), kept.of("y" * 2_000)) == (1, 2)
+
+
+def test_the_number_of_texts_is_bounded_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_texts, "MOST_TEXTS", 16)
+    kept: KeptTexts[int] = KeptTexts()
+    for number in range(17):
+        kept.keep(str(number), number)
+    assert [number for number in range(17) if kept.of(str(number)) is None] == [0, 1, 2]
 
 
 def test_programs_are_not_kept_by_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
