@@ -218,7 +218,7 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     found = _COMPILED.of(expression, dialect)
     if found is None:
         found = _compile(expression, environment(dialect))
-        _COMPILED.keep(expression, found, dialect)
+        _COMPILED.keep(expression, found, dialect, nodes=found.nodes if isinstance(found, Program) else 0)
     return found
 
 

@@ -1,6 +1,7 @@
-"""A cache of what texts compile to, bounded by their number and by their length.
+"""A cache of what texts compile to, bounded by their number and by the memory that they take.
 
-A compiled selector takes up to 170 bytes for each character, 1.7 MB for one of 10 kB. Anybody may write thousands.
+A compiled selector takes up to 340 bytes for each of its expressions, 1.4 MB for one of 10 kB. Anybody may write
+thousands.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Final, Generic, TypeVar
 V = TypeVar("V")
 
 MOST_TEXTS: Final = 4096
-MOST_CHARACTERS: Final = 600_000  # at most some 100 MB; 4,096 usual selectors have 400,000
+MOST_BYTES: Final = 100_000_000
+_OF_EXPRESSION: Final = 340  # bytes, measured on texts of 10 kB
 
 
 class KeptTexts(Generic[V]):
@@ -19,26 +21,29 @@ class KeptTexts(Generic[V]):
     Not all: what is compiled anew is paid from the budget of a plan, and every pod would be unknown for several plans.
     """
 
-    __slots__ = ("_characters", "_values")
+    __slots__ = ("_bytes", "_values")
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, object], V] = {}
-        self._characters = 0
+        self._values: dict[tuple[str, object], tuple[V, int]] = {}
+        self._bytes = 0
 
     def of(self, text: str, kind: object = None) -> V | None:
-        return self._values.get((text, kind))
+        found = self._values.get((text, kind))
+        return None if found is None else found[0]
 
-    def keep(self, text: str, value: V, kind: object = None) -> None:
-        while self._values and (len(self._values) >= MOST_TEXTS or self._characters + len(text) > MOST_CHARACTERS):
+    def keep(self, text: str, value: V, kind: object = None, *, nodes: int) -> None:
+        """Keep the value of a text with so many expressions."""
+        size = _OF_EXPRESSION * nodes + len(text)
+        while self._values and (len(self._values) >= MOST_TEXTS or self._bytes + size > MOST_BYTES):
             for key in list(self._values)[: 1 + len(self._values) // 8]:
                 self._values.pop(key, None)
-            self._characters = sum(len(known) for known, _ in list(self._values))
-        self._values[text, kind] = value
-        self._characters += len(text)
+            self._bytes = sum(known for _, known in list(self._values.values()))
+        self._values[text, kind] = value, size
+        self._bytes += size
 
     def clear(self) -> None:
         self._values.clear()
-        self._characters = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._values)

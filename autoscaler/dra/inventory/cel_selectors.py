@@ -73,7 +73,7 @@ class CelSelectors:
         most = _COMPILATION * (_SHORTEST + len(expression))
         admit(most, expression)
         program = compile_selector(expression, self._profile)
-        self._programs.keep(expression, program)
+        self._programs.keep(expression, program, nodes=program.nodes if isinstance(program, Program) else 0)
         work = min(most, _work_of(program)) if isinstance(program, Program) and program.nodes else most
         pay(work // _ALIKE if self._alike(program) else work, expression)
         return program
