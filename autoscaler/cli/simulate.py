@@ -17,7 +17,7 @@ from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.terminal import show_progress
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.resources import BY_KIND, CAPACITY_BLOCKS, CAPACITY_POOLS
+from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.manifests.document import Document, UnreadableError
@@ -134,6 +134,7 @@ def simulate(
       foreslice simulate trace.csv -f pool.yaml --columns arrival=submit_time,end=end_time,gpus=num_gpu
       foreslice simulate trace.csv -f pool.yaml --gpu-model G2=A10G --skip-unplaceable -o json
       foreslice simulate docs/examples/simulate/services.yaml --policy foreslice,cheaper
+      foreslice simulate docs/examples/simulate/day.yaml -f docs/examples/simulate/block.yaml
 
     Exit code 0: every task has started; 3: some tasks never started; 1: the input cannot be used.
     """
@@ -264,8 +265,8 @@ def _objects(paths: Sequence[str], catalog: Catalog) -> Iterator[Object]:
         problems = loaded.error_text
         raise BadInputError(f"the manifests cannot be used\n{problems}")
     for document in loaded.documents:
-        if document.value["kind"] not in BY_KIND or document.value["kind"] == CAPACITY_BLOCKS.kind:
-            step = "leave it out: the simulated cluster and cloud do not have it"
+        if document.value["kind"] not in BY_KIND:
+            step = "leave it out: the simulated cluster does not have it"
             raise BadInputError(f"{document.file}:{document.line}: {document.name} is not simulated", next_step=step)
         yield document.value
 

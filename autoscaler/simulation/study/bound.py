@@ -27,6 +27,16 @@ _MIB: Final = 1 << 20
 _NONE: Final = Decimal(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepaid:
+    """So many machines that cost nothing more, as an empty node: from `opens` to `closes`, counted from the start."""
+
+    room: Room
+    count: int
+    opens: timedelta
+    closes: timedelta
+
+
 @dataclass(frozen=True)
 class Machines:
     """Machines on offer: an empty node of each, with its price per hour."""
@@ -35,18 +45,34 @@ class Machines:
 
     @staticmethod
     def of(candidates: Iterable[Candidate], snapshot: Snapshot) -> Machines:
-        """Those with a price; the others are never bought."""
-        priced = ((candidate, candidate.usd_per_hour) for candidate in candidates)
-        return Machines(tuple({(_room(c, snapshot), price): None for c, price in priced if price is not None}))
+        """Those with a price; the others are never bought. Machines of blocks are `Prepaid`."""
+        priced = ((candidate, candidate.usd_per_hour) for candidate in candidates if candidate.block is None)
+        return Machines(tuple({(room_of(c, snapshot), price): None for c, price in priced if price is not None}))
 
-    def at_least(self, study: Study) -> Decimal:
-        """Dollars that the study costs at least if all its tasks run: to their end, or as long as the study lasts."""
+    def at_least(self, study: Study, prepaid: Iterable[Prepaid] = ()) -> Decimal:
+        """Dollars that the study costs at least if all its tasks run: to their end, or as long as the study lasts. The
+        `prepaid` machines serve those of the tasks that fit on them which cost most elsewhere."""
         usd = _NONE
         for task in study.tasks:
             left = None if study.length is None else max(timedelta(0), study.length - task.arrives)
             runs = min((span for span in (task.runs, left) if span is not None), default=timedelta(0))
             usd += self.rate(task.shape) * task.replicas * Decimal(runs / _HOUR)
-        return usd
+        return max(_NONE, usd - sum((self._saved(block, study) for block in prepaid), _NONE))
+
+    def _saved(self, block: Prepaid, study: Study) -> Decimal:
+        """The most dollars that the block saves, however its tasks follow each other."""
+        closes = block.closes if study.length is None else min(block.closes, study.length)
+        left = _hours(closes - max(block.opens, timedelta(0))) * block.count * block.room.gpus
+        saved, there = _NONE, list[tuple[Decimal, Decimal]]()  # dollars for an hour of a device, and their hours
+        for task in study.tasks:
+            if task.shape.gpus and fits(task.shape, block.room):
+                open_for = closes - max(block.opens, task.arrives)
+                hours = _hours(open_for if task.runs is None else min(task.runs, open_for))
+                there.append((self.rate(task.shape) / task.shape.gpus, hours * task.shape.gpus * task.replicas))
+        for price, hours in sorted(there, reverse=True):
+            served = min(hours, left)
+            saved, left = saved + served * price, left - served
+        return saved
 
     def rate(self, shape: Shape) -> Decimal:
         """The least cost of the devices of such a pod per hour; 0 if no offer is known to fit.
@@ -65,7 +91,11 @@ class Machines:
         return {}
 
 
-def _room(candidate: Candidate, snapshot: Snapshot) -> Room:
+def _hours(span: timedelta) -> Decimal:
+    return Decimal(max(span, timedelta(0)) / _HOUR)
+
+
+def room_of(candidate: Candidate, snapshot: Snapshot) -> Room:
     """An empty node of the candidate."""
     found = candidate.instance_type
     allocatable = hypothetical(candidate, snapshot, name=PLACEHOLDER_NODE).node.allocatable

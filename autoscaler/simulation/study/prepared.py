@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.resources import CAPACITY_POOLS
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -21,6 +22,7 @@ from autoscaler.planning.unusable_fields import unusable_fields
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.words import counted
 from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.study.blocks import blocks_of, open_always, prepaid_of, refuse_closed
 from autoscaler.simulation.study.bound import Machines
 from autoscaler.simulation.study.entrance import kind_of
 from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
@@ -63,7 +65,10 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     if not any(manifest["kind"] == CAPACITY_POOLS.kind for manifest in study.objects):
         step = "add a CapacityPool: beside the scenario, or with -f; docs/simulate.md has one"
         raise BadInputError("there is no CapacityPool, so no node can be launched", next_step=step)
-    objects = [_unlimited(manifest) for manifest in study.objects]
+    blocks = tuple(blocks_of(study.objects))
+    refuse_closed(blocks, START, study.length)
+    opened = tuple(open_always(m, START) if m["kind"] == CAPACITY_BLOCKS.kind else m for m in study.objects)
+    objects = [_unlimited(manifest) for manifest in opened]
     samples = _kinds(study.tasks)
     loaded = _loaded([*objects, *_objects_of(samples, catalog)], catalog, _places(samples))
     offered = candidates_of(loaded.snapshot, catalog, Policy(), now=START)
@@ -72,12 +77,10 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
     )
     if not offered:
-        wrong = "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(loaded.snapshot, catalog))
-        step = "look at their requirements: `foreslice catalog list` shows what there is"
-        raise BadInputError(f"{study.name}: no instance type matches the pools{wrong}", next_step=step)
+        raise _nothing_offered(study, loaded.snapshot, catalog)
     _refuse_prices([c.usd_per_hour for c in offered])
     hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, _POLICY, START), samples))
-    hopeless |= _beyond_limits(study, samples, hopeless.keys(), kept)
+    hopeless |= _beyond_limits(replace(study, objects=opened), samples, hopeless.keys(), kept)
     lines = tuple(_line(samples[index], why, study.tasks) for index, why in sorted(hopeless.items()))
     if lines and not skip:
         shown = "\n".join(f"  {line}" for line in lines[:_SHOWN])
@@ -94,7 +97,9 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         early = "every task arrives after the end: raise spec.length, or let tasks arrive earlier"
         raise BadInputError("no task is left to simulate", next_step="\n  ".join(lines[:_SHOWN]) or early)
     study = replace(study, tasks=tasks)
-    return Prepared(study, kept, (*study.late, *lines), Machines.of(offered, loaded.snapshot).at_least(study))
+    prepaid = prepaid_of(blocks, offered, loaded.snapshot, START)
+    at_least = Machines.of(offered, loaded.snapshot).at_least(study, prepaid)
+    return Prepared(study, kept, (*study.late, *lines), at_least)
 
 
 def _beyond_limits(
@@ -117,6 +122,12 @@ def _places(samples: Sequence[Task]) -> Mapping[str, str]:
         for resource, manifest in task_objects(_alone(task)):
             found[f"{resource.kind} default/{manifest['metadata']['name']}"] = task.place
     return found
+
+
+def _nothing_offered(study: Study, snapshot: Snapshot, catalog: Catalog) -> BadInputError:
+    wrong = "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(snapshot, catalog))
+    step = "look at their requirements: `foreslice catalog list` shows what there is"
+    return BadInputError(f"{study.name}: no instance type matches the pools{wrong}", next_step=step)
 
 
 def _refuse_prices(prices: Sequence[Decimal | None]) -> None:

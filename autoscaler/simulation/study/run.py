@@ -16,7 +16,7 @@ from typing import Final
 
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.publishing.event_queue import EventQueue
-from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, PODS
+from autoscaler.cluster.resources import BY_KIND, CAPACITY_BLOCKS, CAPACITY_POOLS, PODS
 from autoscaler.errors import InternalError
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.loop.loop import Tick
@@ -30,6 +30,7 @@ from autoscaler.report.study.outcome import Outcome
 from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.api_server import copied
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
+from autoscaler.simulation.study.blocks import blocks_of, reserve, without_taint
 from autoscaler.simulation.study.entrance import ENOUGH, Entrance, Waiting
 from autoscaler.simulation.study.fragmentation import usual_shapes
 from autoscaler.simulation.study.ledger import Ledger
@@ -98,6 +99,9 @@ class Run:
         self._due: datetime | None = START  # when something but arrivals falls due next
         for manifest in study.objects:
             self.simulation.api.create(BY_KIND[manifest["kind"]], _of_variant(manifest, variant))
+        blocks = tuple(blocks_of(study.objects))
+        reserve(blocks, self.simulation.cloud)
+        self._last_block = max((block.starts_at for block in blocks), default=START)
         for resource, manifest in templates_of(study.tasks, catalog):
             self.simulation.api.create(resource, manifest)
 
@@ -121,6 +125,8 @@ class Run:
             # Without a length it ends once nothing costs anything, or nothing but what a pool keeps anyway.
             if end is None and (self._is_over() or now - rests_since > _REST):
                 break
+            if self._awaits_block():
+                rests_since = moment
             self.simulation.clock.advance_to(moment)
         if end is not None:
             self.simulation.clock.advance_to(end)
@@ -215,7 +221,12 @@ class Run:
 
     def _is_over(self) -> bool:
         """Nothing will run any more, and nothing costs anything."""
-        return not (self._waiting or self._entrance.holds or self.ledger.active or self.ledger.paid_machines)
+        comes = self._waiting or self._entrance.holds or self._awaits_block()
+        return not (comes or self.ledger.active or self.ledger.paid_machines)
+
+    def _awaits_block(self) -> bool:
+        """True if pods without a place may get one on a block that is yet to begin."""
+        return bool(self._left_out) and self.simulation.clock.now() < self._last_block
 
 
 def _key(pod: Object) -> str:
@@ -239,7 +250,9 @@ def _pods_of(task: Task) -> list[Task]:
 
 def _of_variant(manifest: Object, variant: Variant) -> Object:
     """The object; a pool launches simulated machines, whatever its mode and its node template, and has the variant's
-    time until an empty node is removed, and its consolidation."""
+    time until an empty node is removed, and its consolidation. A block takes all tasks."""
+    if manifest["kind"] == CAPACITY_BLOCKS.kind:
+        return without_taint(manifest)
     if manifest["kind"] != CAPACITY_POOLS.kind:
         return manifest
     changes = {}

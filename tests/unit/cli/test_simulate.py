@@ -55,16 +55,6 @@ def test_pools_that_only_observe_are_named(tmp_path: Path) -> None:
     assert "note:" not in run(*TRACE, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--first", "1").stderr
 
 
-def test_a_block_is_refused(tmp_path: Path) -> None:
-    """The simulated cloud has no reservations: its machines would never be used, and the bound would be 0."""
-    block = EXAMPLES.parent / "block-fits.yaml"
-    (only,) = [part for part in block.read_text(encoding="utf-8").split("---\n") if "kind: CapacityBlock" in part]
-    file = tmp_path / "block.yaml"
-    file.write_text(only.replace("pool: prepaid", "pool: gpu"), encoding="utf-8")
-    with pytest.raises(BadInputError, match="CapacityBlock november is not simulated"):
-        run(*TRACE, "--gpu-model", "A10=A10G", "-f", str(file))
-
-
 def test_what_is_left_out_is_in_the_json_and_on_the_page(tmp_path: Path) -> None:
     page, trace = tmp_path / "page.html", tmp_path / "trace.csv"
     trace.write_text("arrival,gpus,duration\n0,1,60\n5,99,60\n", encoding="utf-8")

@@ -1,0 +1,80 @@
+"""The CapacityBlocks of a study: prepaid machines of the simulated cloud, from their start to their end.
+
+Their times are on the clock of the simulation. Tasks have no tolerations, so a block has no taint here, and every task
+that its `consumers` admit may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import CAPACITY_BLOCKS
+from autoscaler.errors import BadInputError
+from autoscaler.kube.custom.capacity_block import NO_TAINT, parse_capacity_block
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.study.bound import Prepaid, room_of
+from instance_catalog.types.instance_type import CapacityType
+from providers.contract import OfferingKey
+from providers.simulated.cloud import SimulatedCloud
+
+
+def blocks_of(objects: Iterable[Object]) -> Iterator[CapacityBlock]:
+    """Those among the manifests, which were checked before."""
+    for manifest in objects:
+        if manifest["kind"] == CAPACITY_BLOCKS.kind and (block := parse_capacity_block(manifest)) is not None:
+            yield block
+
+
+def without_taint(manifest: Object) -> Object:
+    """The manifest of a block for pods without tolerations."""
+    changed: Object = copied(manifest)
+    changed["spec"]["taint"] = {"effect": NO_TAINT}
+    return changed
+
+
+def open_always(manifest: Object, start: datetime) -> Object:
+    """The same block as if it were open for ten years, to see which tasks it takes."""
+    changed = without_taint(manifest)
+    changed["spec"] |= {"startsAt": start.isoformat(), "endsAt": (start + timedelta(days=3650)).isoformat()}
+    return changed
+
+
+def reserve(blocks: Iterable[CapacityBlock], cloud: SimulatedCloud) -> None:
+    """The reservations of the blocks."""
+    for block in blocks:
+        offering = OfferingKey(block.instance_type, block.zone, CapacityType.CAPACITY_BLOCK)
+        cloud.reserve(
+            block.reservation or block.name,
+            offering,
+            count=block.count,
+            starts_at=block.starts_at,
+            ends_at=block.ends_at,
+            tags=block.reservation_tags,
+        )
+
+
+def refuse_closed(blocks: Iterable[CapacityBlock], start: datetime, length: timedelta | None) -> None:
+    """Raises BadInputError for a block that is not open while the simulation runs."""
+    for block in blocks:
+        if block.ends_at <= start or (length is not None and block.starts_at >= start + length):
+            raise BadInputError(
+                f"CapacityBlock {block.name} is not open while the simulation runs",
+                next_step=f"write startsAt and endsAt on its clock, which begins at {start:%Y-%m-%dT%H:%M:%SZ}",
+            )
+
+
+def prepaid_of(
+    blocks: Iterable[CapacityBlock], offered: Iterable[Candidate], snapshot: Snapshot, start: datetime
+) -> tuple[Prepaid, ...]:
+    """The machines of the blocks that a pool offers."""
+    rooms = {found.block.name: room_of(found, snapshot) for found in offered if found.block is not None}
+    return tuple(
+        Prepaid(rooms[block.name], block.count, block.starts_at - start, block.ends_at - start)
+        for block in blocks
+        if block.name in rooms
+    )
