@@ -6,7 +6,7 @@ that its `consumers` admit may use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from autoscaler.cluster.api import Object
@@ -69,12 +69,14 @@ def refuse_closed(blocks: Iterable[CapacityBlock], start: datetime, length: time
 
 
 def prepaid_of(
-    blocks: Iterable[CapacityBlock], offered: Iterable[Candidate], snapshot: Snapshot, start: datetime
+    blocks: Sequence[CapacityBlock], offered: Iterable[Candidate], snapshot: Snapshot, start: datetime
 ) -> tuple[Prepaid, ...]:
-    """The machines of the blocks that a pool offers."""
+    """The machines of the blocks. Raises BadInputError for a block that no pool offers: it would never be used."""
     rooms = {found.block.name: room_of(found, snapshot) for found in offered if found.block is not None}
+    for block in blocks:
+        if block.name not in rooms:
+            step = "name a pool with capacityTypes: [capacity-block] that admits its instance type and zone"
+            raise BadInputError(f"no pool offers the machines of CapacityBlock {block.name}", next_step=step)
     return tuple(
-        Prepaid(rooms[block.name], block.count, block.starts_at - start, block.ends_at - start)
-        for block in blocks
-        if block.name in rooms
+        Prepaid(rooms[block.name], block.count, block.starts_at - start, block.ends_at - start) for block in blocks
     )

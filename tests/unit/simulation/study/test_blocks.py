@@ -87,6 +87,14 @@ def test_the_bound_is_without_what_blocks_can_serve(windows: list[tuple[float, f
     assert checked(*tasks, blocks=()).at_least - checked(*tasks, blocks=blocks).at_least == served * an_hour
 
 
+def test_scarce_hours_of_a_block_serve_what_costs_most_elsewhere() -> None:
+    """Four GPUs for an hour, and eight GPU-hours of tasks: the large task costs 1.15 $ for each, others 0.80."""
+    tasks = (task(1, 0, HOUR, gpus=4), *(task(number, 0, HOUR) for number in (2, 3, 4, 5)))
+    large = checked(tasks[0], blocks=()).at_least
+    found = checked(*tasks, blocks=(block(0, 1, instanceType="g6.12xlarge"),)).at_least
+    assert checked(*tasks, blocks=()).at_least - found == large
+
+
 def test_the_bound_is_never_above_the_cost() -> None:
     tasks = tuple(task(number, number * 900, 2400 + 60 * number) for number in range(8))
     found = checked(*tasks, blocks=(block(0.5, 2), block(1, 3, name="december", count=2)))
@@ -98,6 +106,13 @@ def test_a_block_that_is_closed_all_the_time_is_refused(window: tuple[float, flo
     with pytest.raises(BadInputError, match="CapacityBlock november is not open while the simulation runs") as raised:
         checked(task(1, 0, 60), blocks=(block(*window),), length=timedelta(days=1))
     assert "which begins at 2026-11-02T00:00:00Z" in raised.value.next_step
+
+
+@pytest.mark.parametrize("spec", [{"instanceType": "x9.large"}, {"zone": "us-east-1f"}, {"pool": "other"}])
+def test_a_block_that_no_pool_offers_is_refused(spec: dict[str, str]) -> None:
+    """Its machines would never be used."""
+    with pytest.raises(BadInputError, match="no pool offers the machines of CapacityBlock november"):
+        checked(task(1, 0, 60), blocks=(block(0, 5, **spec),))
 
 
 @pytest.mark.parametrize("opens", [5, 50])
