@@ -15,8 +15,9 @@ from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, PAUSE, consolidated
-from autoscaler.planning.disruption.moves import is_quiet
+from autoscaler.planning.disruption.consolidation.consolidation import consolidated
+from autoscaler.planning.disruption.consolidation.moves import is_quiet
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, PAUSE
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace

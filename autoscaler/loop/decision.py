@@ -27,7 +27,8 @@ from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.closing import reopened, with_closing
-from autoscaler.planning.disruption.consolidation import NOTHING_TRIED, MovesTried, consolidated
+from autoscaler.planning.disruption.consolidation.consolidation import consolidated
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, MovesTried
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.failing_objects import (
     FailingObject,

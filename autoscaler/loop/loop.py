@@ -40,7 +40,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
-from autoscaler.planning.disruption.consolidation import NOTHING_TRIED
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED
 from autoscaler.planning.failing_objects import FailingObject, Searched
 from autoscaler.planning.memory import PlanMemory
 from autoscaler.planning.request_state import NO_REQUEST_STATE

@@ -43,6 +43,10 @@ class Budgets:
             self._taken[whole] = allowed
         return allowed
 
+    def allow(self, node: ProvisionedNode) -> bool:
+        """True if the node's pool has a disruption left. None is used."""
+        return self._left.get(node.pool, 1) > 0
+
 
 def _amount(text: str, nodes: int) -> int:
     """The number of nodes for "3" or "10%", rounded up like Karpenter, so that a small pool has at least one."""

@@ -25,8 +25,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
-from autoscaler.planning.disruption.moves import price_now, remaining
 from autoscaler.planning.disruption.node_actions import baseline_names, needed_nodes
+from autoscaler.planning.disruption.running import price_now, remaining
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog

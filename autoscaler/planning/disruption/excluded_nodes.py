@@ -7,7 +7,7 @@ from autoscaler.lifecycle.provisioned_node import is_stopped, may_take_pods
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.virtual_pods import booked_nodes
-from autoscaler.planning.disruption.moves import ends_soon
+from autoscaler.planning.disruption.running import ends_soon
 
 
 def closed_nodes(snapshot: Snapshot) -> frozenset[str]:

@@ -28,7 +28,7 @@ from autoscaler.planning.demand.bundles import Bundle, bundles_of
 from autoscaler.planning.disruption.evicted_pods import PodRemoval, cordoned, uncordoned
 from autoscaler.planning.disruption.excluded_nodes import closed_nodes, kept_nodes
 from autoscaler.planning.disruption.kinds import uses_devices
-from autoscaler.planning.disruption.moves import preference_now
+from autoscaler.planning.disruption.running import preference_now
 from autoscaler.planning.disruption.without_nodes import as_pending
 from autoscaler.planning.placement.existing import Present
 from autoscaler.planning.placement.replay import as_planned

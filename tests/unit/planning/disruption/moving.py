@@ -15,13 +15,9 @@ from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption import consolidation
-from autoscaler.planning.disruption.consolidation import (
-    NOTHING_TRIED,
-    Consolidated,
-    MovesTried,
-    consolidated,
-)
+from autoscaler.planning.disruption.consolidation import consolidation
+from autoscaler.planning.disruption.consolidation.consolidation import Consolidated, consolidated
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, MovesTried
 from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType

@@ -19,10 +19,8 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.planning.disruption.consolidation import (
-    NOTHING_TRIED,
-    Consolidated,
-)
+from autoscaler.planning.disruption.consolidation.consolidation import Consolidated
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -232,7 +230,12 @@ def test_a_few_nodes_at_a_time_and_each_in_its_turn() -> None:
         assert result.next_at > NOW + timedelta(seconds=seconds)
         seen, seconds = result.tried, int((result.next_at - NOW).total_seconds())
     assert sorted(alone) == [n.name for n in nodes]
-    assert seconds == 6 * 3600  # the first are tried again, six hours after their turn
+    assert seconds == 3600  # when many are tried together again
+    for _ in range(5):
+        result = step(found, tried, seen, later=timedelta(seconds=seconds))
+        assert result.next_at is not None
+        seen, seconds = result.tried, int((result.next_at - NOW).total_seconds())
+    assert (len(alone), seconds) == (20, 6 * 3600)  # the first are tried again, six hours after their turn
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ from autoscaler.model.requested_capacity import (
     RequestCondition,
 )
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption.consolidation import (
-    NOTHING_TRIED,
-)
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED
 from autoscaler.settings.settings import LoopSettings
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from autoscaler.model.reason import Reason
-from autoscaler.planning.disruption import consolidation
-from autoscaler.planning.disruption.moves import try_move
+from autoscaler.planning.disruption.consolidation import consolidation
+from autoscaler.planning.disruption.consolidation.moves import try_move
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Shape, Study, Task, Variant
@@ -42,14 +42,14 @@ def test_no_move_is_missed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     found_again, calls = list[object](), 0
     tried = consolidation._tried
 
-    def watched(batch: Any, beside: Any, found: Any, context: Any, seen: Any) -> Any:
+    def watched(batch: Any, together: Any, found: Any, context: Any, seen: Any) -> Any:
         nonlocal calls
         calls += 1
         due = {node.name for node in batch}
         for node in found.nodes if calls % _EVERY == 0 else ():
             if node.name in seen.refused and node.name not in due:
                 found_again.append(try_move([node], found.pods_of([node]), context))
-        return tried(batch, beside, found, context, seen)
+        return tried(batch, together, found, context, seen)
 
     monkeypatch.setattr(consolidation, "_tried", watched)
     prepared = prepare(_study(Random(seed)), CATALOG, skip=False)

@@ -22,18 +22,13 @@ from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
-from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.disruption.running import NOT_FOR_MOVES, expected_rest, preference_now
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.dataclass import dataclass, replace
-from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType
 
 _HOUR: Final = timedelta(hours=1)
-# Capacity that may start late, or that its provider takes away at a known time: no move uses it.
-NOT_FOR_MOVES: Final = frozenset({CapacityType.FLEX_START, CapacityType.CAPACITY_BLOCK})
 # Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
 _BINDING: Final = 600
 
@@ -60,25 +55,6 @@ def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
     placed = any(p.target is not Target.NEW and p.pod in young and not is_virtual(p.pod) for p in plan.placements)
     going = any(d.action in (NodeAction.DRAIN, NodeAction.NOTICE) and d.provisioned_node in here for d in plan.nodes)
     return not (launching or placed or going or any(is_coming(node) or is_leaving(node) for node in here.values()))
-
-
-def price_now(node: ProvisionedNode, catalog: Catalog) -> Decimal | None:
-    """The hourly price of the node: the lower one of its purchase and today's catalog; None if unknown."""
-    offering = node.offering
-    if offering.usd_per_hour is None:
-        return None
-    kinds = {kind.value: kind for kind in CapacityType}
-    listed = None
-    if offering.instance_type in catalog.types and offering.capacity_type in kinds:
-        known = catalog.get(offering.instance_type).price_in(offering.zone, kinds[offering.capacity_type])
-        listed = known.usd_per_hour if known else None
-    return offering.usd_per_hour if listed is None else min(offering.usd_per_hour, listed)
-
-
-def ends_soon(node: ProvisionedNode) -> bool:
-    """True if its machine ends at a known or limited time: pods on it have to move again."""
-    offering = node.offering
-    return bool(offering.block) or offering.capacity_type in NOT_FOR_MOVES or node.reclaim_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +111,7 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
-    asked = replace(asked, payback=min(asked.payback, remaining(pods, context.now) or asked.payback))
+    asked = replace(asked, payback=min(_rests(nodes, pods, asked.payback, context.now), default=asked.payback))
     least = _least(nodes, pods, asked, prices=context.prices, new=new)
     if old - new < least:
         return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
@@ -151,6 +127,14 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
         for launch in fresh
     )
     return Move(tuple(nodes), launches, old - new)
+
+
+def _rests(
+    nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], payback: timedelta, now: datetime
+) -> Iterator[timedelta]:
+    """The time for which each node would be paid if its pods stayed."""
+    for node in nodes:
+        yield expected_rest(node, (pod for pod in pods if pod.node_name == node.node_name), payback, now)
 
 
 def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:
@@ -193,19 +177,6 @@ def strictest(asked: Iterable[Saving]) -> Saving:
     )
 
 
-def remaining(pods: Iterable[Pod], now: datetime) -> timedelta | None:
-    """The time until the last of the pods is expected to end; None if one has no expected duration, or all should have
-    ended.
-
-    A pod's age includes the time that it waited, so this is never too long.
-    """
-    ends = [None if pod.expected_seconds is None else pod.created + pod.expected_seconds for pod in pods]
-    if not ends or None in ends:
-        return None
-    left = max(end for end in ends if end is not None) - now.timestamp()
-    return timedelta(seconds=left) if left > 0 else None
-
-
 def by_acting_pools(move: Move, pools: Mapping[str, CapacityPool]) -> bool:
     """True if all pools of the move act."""
     names = {node.pool for node in move.nodes} | {launch.pool for launch in move.launches}
@@ -227,22 +198,6 @@ def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, context: MoveContext
         if placed[key].node in context.closed:
             return key
     return min((placed.keys() - moved.keys()) ^ before, default="")
-
-
-def preference_now(pod: Pod, claims: Mapping[str, ResourceClaim]) -> int:
-    """The sum of the firstAvailable indexes that the pod's claims have now."""
-    return sum(_chosen(claims[key]) for key in claim_keys(pod) if key in claims)
-
-
-def _chosen(claim: ResourceClaim) -> int:
-    taken = {device.request for device in claim.allocation.devices} if claim.allocation else set()
-    alternatives = (
-        (index, f"{request.name}/{sub.name}")
-        for request in claim.requests
-        if isinstance(request, FirstAvailable)
-        for index, sub in enumerate(request.subrequests)
-    )
-    return sum(index for index, name in alternatives if name in taken)
 
 
 def _least(

@@ -21,7 +21,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
-from autoscaler.planning.disruption.moves import remaining
+from autoscaler.planning.disruption.running import remaining
 from autoscaler.planning.disruption.without_nodes import as_pending
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import Limit, limits_of

@@ -1,0 +1,229 @@
+"""Pools with `consolidate: Cheaper`: running pods move to cheaper nodes, one step at a time.
+
+A step is first tried as a plan (moves.py). The next step begins only after it is done: no node starts or ends, and no
+pod waits for a place. If pods need another machine, the new node is launched while the old one still runs them. The old
+one drains only when the new one is ready, since its pods then fit on existing nodes. So a machine that cannot be
+launched, or that differs from its prediction, costs no pod its place.
+
+A drain begins with a taint. Once a watch shows the taint, the move is tried again, and only then pods are evicted.
+
+Each node is tried every few minutes, a few nodes at a time, starting with the one that was tried longest ago. While
+its pods have no more room than before, a refusal stays the same (refused_moves.py), so it is computed only every six
+hours. The history of tries is only in memory: after a restart the nodes are tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Final
+
+from autoscaler.lifecycle.provisioned_node import is_coming
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.budgets import Budgets
+from autoscaler.planning.disruption.consolidation.candidates import TRIES, Candidates, keeps_for_pods
+from autoscaler.planning.disruption.consolidation.merging import worth_a_try
+from autoscaler.planning.disruption.consolidation.moves import (
+    Move,
+    MoveContext,
+    by_acting_pools,
+    is_quiet,
+    text_of,
+    try_move,
+)
+from autoscaler.planning.disruption.consolidation.refused_moves import (
+    outline_of,
+    still_refused,
+    with_refusals,
+    without_refusals,
+)
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, PAUSE, MovesTried
+from autoscaler.planning.placement.replay import pod_without_place
+from autoscaler.planning.policy import Policy
+from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
+
+# The time between two replacements for the same node; it doubles each time.
+_NO_SECOND: Final = timedelta(hours=1)
+_LONGEST_WAIT: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """The plan with a step, or with the reasons why pods stay. `next_at`: when more nodes are tried."""
+
+    plan: Plan
+    tried: MovesTried
+    next_at: datetime | None = None
+
+
+def consolidated(
+    plan: Plan,
+    snapshot: Snapshot,
+    make: Callable[[Snapshot], Plan],
+    now: datetime,
+    tried: MovesTried,
+    *,
+    attempt: Callable[[Snapshot], Plan],
+    catalog: Catalog,
+    policy: Policy,
+) -> Consolidated:
+    """The plan with the next step of consolidation, if there is one. `make` and `attempt`: see MoveContext."""
+    pools = {pool.name: pool for pool in snapshot.pools if _consolidates(pool)}
+    if not pools:
+        return Consolidated(plan, NOTHING_TRIED)
+    tried = NOTHING_TRIED if tried.is_later_than(now) else tried.among(snapshot.provisioned)
+    if not is_quiet(plan, snapshot, now):
+        return Consolidated(_explained(plan, tried), replace(tried, going=()))
+    if tried.last is not None and now < tried.last + PAUSE and not tried.going:
+        return Consolidated(_explained(plan, tried), tried, tried.last + PAUSE)
+    found = Candidates(snapshot, plan, pools, now, catalog)
+    outline = outline_of(snapshot, plan, found.pods, found.closed, catalog, now, policy)
+    refused = still_refused(tried.refused, tried.outline, outline, snapshot.claims, now)
+    tried = replace(tried, refused=refused, outline=outline)
+    batch, stay = found.due(tried)
+    seen = replace(
+        tried,
+        answers=tried.answers.with_items(stay),
+        refused=without_refusals(tried.refused, stay),
+        tried=tried.tried.with_items(dict.fromkeys(stay, now)),
+        going=(),
+    )
+    together = found.together(tried)
+    stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
+    context = replace(found.move_context(make, attempt), stuck=stuck)
+    plan, after = _tried(batch, together, found, context, seen) if batch or together is not None else (plan, seen)
+    return Consolidated(_explained(plan, after), after, found.next_at(after))
+
+
+def _consolidates(pool: CapacityPool) -> bool:
+    return pool.disruption.consolidate is ConsolidationPolicy.CHEAPER and not (
+        pool.ordered or pool.deleting or pool.implicit
+    )
+
+
+def _tried(
+    batch: Sequence[ProvisionedNode],
+    together: Sequence[ProvisionedNode] | None,
+    found: Candidates,
+    context: MoveContext,
+    tried: MovesTried,
+) -> tuple[Plan, MovesTried]:
+    """Try the nodes one by one and, if none can be removed alone, several of those `together`. Return the plan with the
+    move that saves most; what a node was launched for is completed first."""
+    answers, moves = dict(tried.answers), list[Move]()
+    for nodes in _sets(batch, together, found, context, moves):
+        result = try_move(nodes, found.pods_of(nodes), context)
+        if isinstance(result, Reason):
+            answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
+            continue
+        answers.update(dict.fromkeys((node.name for node in nodes), text_of(result)))
+        if _may_take(result, context.snapshot, tried, found.now):
+            moves.append(result)
+    after = replace(
+        tried,
+        last=found.now,
+        together=tried.together if together is None else found.now,
+        tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
+        answers=FrozenMap(answers),
+        refused=with_refusals(
+            tried.refused,
+            batch,
+            answers,
+            found.pods,
+            context.snapshot.claims,
+            outline=tried.outline,
+            now=found.now,
+        ),
+    )
+    pools = {pool.name: pool for pool in context.snapshot.pools}
+
+    def worth(move: Move) -> tuple[bool, Decimal]:
+        awaited = found.replaced.issuperset(node.name for node in move.nodes)
+        return awaited and not move.launches, move.saved
+
+    best = max((move for move in moves if by_acting_pools(move, pools)), key=worth, default=None)
+    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
+
+
+def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:
+    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
+    whose answer may differ is tried again."""
+    names = sorted(node.name for node in move.nodes)
+    refused = without_refusals(tried.refused, names)  # of nodes that could not go alone, but can together
+    still = FrozenMap({name: at for name, at in tried.tried.items() if name in refused})
+    tried = replace(tried, refused=refused, tried=still, together=None)
+    if move.launches:
+        replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
+        plan = replace(plan, launches=(*plan.launches, *move.launches))
+        return plan, replace(tried, replaced=tried.replaced.with_items(replaced))
+    goes = {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
+    nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
+    return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
+
+
+def _sets(
+    batch: Sequence[ProvisionedNode],
+    together: Sequence[ProvisionedNode] | None,
+    found: Candidates,
+    context: MoveContext,
+    moves: Sequence[Move],
+) -> Iterator[Sequence[ProvisionedNode]]:
+    """Each node alone; then, while no move was found, several: those of which a plan without all the nodes `together`
+    shows that one machine could replace them, and at last the first nodes, fewer each time."""
+    for node in batch:
+        yield (node,)
+    several = together or ()
+    if len(several) > 1 and not moves:
+        for nodes in worth_a_try(several, found.pods_of(several), context):
+            if not moves:
+                yield nodes
+    every = [*batch, *(node for node in several if node not in batch)][:TRIES]
+    count = len(every)
+    while count > 1 and not moves:
+        yield every[:count]
+        count //= 2
+
+
+def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
+    """True if budgets allow the move, and no other replacement is new or was launched shortly before.
+
+    The nodes of a replacement drain one after the other, so each needs the budget alone.
+    """
+    budgets = Budgets(snapshot, now)
+    if not move.launches:
+        return all(budgets.take(node) for node in move.nodes)
+    new = (node for node in snapshot.provisioned if node.replaces and _is_new(node, now))
+    replaced = {name for node in new for name in node.replaces}
+    return all(
+        budgets.allow(node) and node.name not in replaced and _may_replace(tried.replaced.get(node.name), now)
+        for node in move.nodes
+    )
+
+
+def _is_new(node: ProvisionedNode, now: datetime) -> bool:
+    """True if pods may still move to the replacement. Later its room may have been taken by others."""
+    return is_coming(node) or node.phase_since is None or now < node.phase_since + _NO_SECOND
+
+
+def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
+    """True if the last replacement is long enough ago: the time grows with the number of replacements in vain."""
+    return before is None or now >= before[0] + min(_NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
+
+
+def _explained(plan: Plan, tried: MovesTried) -> Plan:
+    """The plan with the result of trying each node."""
+    nodes = tuple(
+        replace(decision, reasons=(*decision.reasons, tried.answers[decision.provisioned_node]))
+        if keeps_for_pods(decision) and decision.provisioned_node in tried.answers
+        else decision
+        for decision in plan.nodes
+    )
+    return replace(plan, nodes=nodes)
