@@ -1,0 +1,153 @@
+"""Nodes that are tried together: which sets, when, and what becomes of the machine that is launched for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.model.capacity import DisruptionBudget
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.consolidation.merging import worth_a_try
+from autoscaler.planning.disruption.consolidation.moves import MoveContext
+from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED
+from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
+from tests.builders import NOW
+from tests.unit.planning.disruption.moving import POOL, drained, launch, moved, node, served, state, step
+
+
+def sets(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], *launches: PlannedNode) -> list[list[str]]:
+    """The names of the nodes in each set, if the plan without all of them has these launches."""
+    found = state(pods, nodes)
+    context = MoveContext(
+        snapshot=found,
+        plan=Plan(),
+        make=lambda _: Plan(),
+        attempt=lambda _: Plan(launches=launches),
+        prices=FrozenMap({one.name: one.offering.usd_per_hour or Decimal(0) for one in nodes}),
+        saving={},
+        idle={},
+        closed=frozenset(),
+        first=frozenset(),
+        now=NOW,
+    )
+    return [[one.name for one in chosen] for chosen in worth_a_try(nodes, pods, context)]
+
+
+def takes(name: str, price: int, *pods: str) -> PlannedNode:
+    return launch(name, Decimal(price), pods=tuple(f"default/{pod}" for pod in pods))
+
+
+class TestSets:
+    nodes = tuple(node(name) for name in "abcd")
+    pods = tuple(served(f"p{name}", name) for name in "abcd")
+
+    def test_nodes_whose_pods_one_machine_takes(self) -> None:
+        found = sets(self.nodes, self.pods, takes("x", 70, "pa", "pb"), takes("y", 60, "pc", "pd"))
+        assert found == [["c", "d"], ["a", "b"]], "what saves more is tried first"
+
+    def test_equal_pods_are_exchangeable(self) -> None:
+        """The plan swaps pods between two machines of the same size: still only whole nodes go."""
+        pods = [served("a1", "a"), served("a2", "a"), served("b1", "b"), served("b2", "b")]
+        assert sets(self.nodes[:2], pods, takes("x", 30, "a1", "b1", "a2", "b2")) == [["a", "b"]]
+        assert sets(self.nodes[:2], pods, takes("x", 30, "a1", "b1"), takes("y", 30, "a2", "b2")) == []
+
+    def test_a_machine_that_costs_more_is_no_reason(self) -> None:
+        assert sets(self.nodes[:2], self.pods[:2], takes("x", 80, "pa", "pb")) == []
+        assert sets(self.nodes[:2], self.pods[:2], takes("x", 79, "pa", "pb")) == [["a", "b"]]
+
+    def test_pods_of_other_sizes_stay(self) -> None:
+        """What a machine takes of a larger kind does not count for smaller pods."""
+        pods = [*self.pods[:2], served("pc", "c", cpu="2"), served("pd", "d", cpu="2")]
+        assert sets(self.nodes, pods, takes("x", 50, "pa", "pb", "pc"), takes("y", 10, "pd")) == [["a", "b", "c"]]
+        assert sets(self.nodes, pods, takes("x", 70, "pc", "pd"), takes("y", 10, "pa")) == [["c", "d"]]
+
+    def test_a_node_whose_pods_would_get_an_equal_machine_stays(self) -> None:
+        pods = [served("a1", "a"), served("a2", "a"), *self.pods[1:3]]
+        same = replace(takes("x", 40, "a1", "a2"), offerings=(self.nodes[0].offering,))
+        assert sets(self.nodes[:3], pods, same, takes("y", 60, "pb", "pc")) == [["b", "c"]]
+
+    def test_those_that_cost_most_for_a_pod_first(self) -> None:
+        nodes = [node("a", usd_per_hour="20.00"), node("b"), node("c")]
+        assert sets(nodes, self.pods[:3], takes("x", 60, "pa", "pb")) == [["b", "c"]]
+
+
+def _one_for_three(without: Snapshot) -> Plan:
+    """Only all three nodes together can be replaced."""
+    wanted = [pod.key for pod in without.pods if pod.node_name is None]
+    return moved(launch("one", Decimal(60), pods=tuple(wanted)), pods=wanted) if len(wanted) == 3 else Plan()
+
+
+NODES = tuple(node(name) for name in "abc")
+PODS = tuple(served(f"p{name}", name) for name in "abc")
+
+
+@pytest.mark.parametrize(("budget", "launched"), [("0", 0), ("1", 1)])
+def test_nodes_that_are_replaced_together_drain_one_after_the_other(budget: str, launched: int) -> None:
+    disruption = replace(POOL.disruption, budgets=(DisruptionBudget(budget),))
+    found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
+    assert len(step(found, _one_for_three).plan.launches) == launched
+
+
+def test_what_was_launched_is_used_before_more_is_launched() -> None:
+    """Otherwise pods of other nodes take its room, although it was bought for these."""
+    new = node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=1), usd_per_hour="5.00")
+    nodes = [node(usd_per_hour="10.00"), node("dear", usd_per_hour="90.00"), new]
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [pod.key for pod in without.pods if pod.node_name is None]
+        return moved(to="new") if wanted == ["default/web"] else moved(launch("more", pods=tuple(wanted)), pods=wanted)
+
+    result = step(state([served(), served("other", "dear")], nodes), tried)
+    assert (drained(result), result.plan.launches) == (["old"], ())
+
+
+@pytest.mark.parametrize(("minutes", "launched"), [(59, 0), (60, 1)])
+def test_a_replacement_that_other_pods_filled_is_not_the_last(minutes: int, launched: int) -> None:
+    new = node("new", replaces=("old",), phase_since=NOW - timedelta(minutes=minutes))
+    assert len(step(state(nodes=[node(), new]), moved(launch("third"))).plan.launches) == launched
+
+
+def test_after_a_move_several_are_tried_together_at_once() -> None:
+    first = step(state(PODS, NODES), _one_for_three)
+    assert first.tried.together is None
+    second = step(state(PODS, NODES), Plan())
+    assert second.tried.together == NOW
+
+
+def test_in_every_hour_others_of_many() -> None:
+    names = [f"n{number:03}" for number in range(150)]
+    found = state([served(f"p-{name}", name) for name in names], map(node, names))
+    together, largest = set[str](), 0
+
+    def tried(without: Snapshot) -> Plan:
+        nonlocal largest
+        gone = [one.name for one in without.provisioned if one.phase is Phase.DRAINING]
+        largest = max(largest, len(gone))
+        together.update(gone if len(gone) > 8 else ())
+        return Plan()
+
+    seen = NOTHING_TRIED
+    for hour in range(6):
+        seen = step(found, tried, seen, later=timedelta(hours=hour)).tried
+    assert together == set(names)
+    assert largest == 64
+
+
+def test_no_more_pods_than_a_plan_can_take() -> None:
+    names = [f"n{number:02}" for number in range(20)]
+    pods = [served(f"p{number}-{name}", name) for name in names for number in range(30)]
+    together: list[int] = []
+
+    def tried(without: Snapshot) -> Plan:
+        together.append(sum(one.phase is Phase.DRAINING for one in without.provisioned))
+        return Plan()
+
+    step(state(pods, map(node, names)), tried)
+    assert max(together) == 17, "of 30 pods each, at most 512 pods"
