@@ -69,9 +69,8 @@ class TestSets:
         assert sets(self.nodes, pods, takes("x", 70, "pc", "pd"), takes("y", 10, "pa")) == [["c", "d"]]
 
     def test_a_node_whose_pods_would_get_an_equal_machine_stays(self) -> None:
-        pods = [served("a1", "a"), served("a2", "a"), *self.pods[1:3]]
-        same = replace(takes("x", 40, "a1", "a2"), offerings=(self.nodes[0].offering,))
-        assert sets(self.nodes[:3], pods, same, takes("y", 60, "pb", "pc")) == [["b", "c"]]
+        same = replace(takes("x", 40, "pa"), offerings=(self.nodes[0].offering,))
+        assert sets(self.nodes[:3], self.pods[:3], same, takes("y", 60, "pb", "pc")) == [["b", "c"]]
 
     def test_those_that_cost_most_for_a_pod_first(self) -> None:
         nodes = [node("a", usd_per_hour="20.00"), node("b"), node("c")]
@@ -93,6 +92,12 @@ def test_nodes_that_are_replaced_together_drain_one_after_the_other(budget: str,
     disruption = replace(POOL.disruption, budgets=(DisruptionBudget(budget),))
     found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
     assert len(step(found, _one_for_three).plan.launches) == launched
+
+
+@pytest.mark.parametrize(("budget", "goes"), [("0", []), ("1", ["old"])])
+def test_no_node_drains_beyond_the_budget(budget: str, goes: list[str]) -> None:
+    disruption = replace(POOL.disruption, budgets=(DisruptionBudget(budget),))
+    assert drained(step(state(pools=[replace(POOL, disruption=disruption)]), moved())) == goes
 
 
 def test_what_was_launched_is_used_before_more_is_launched() -> None:
