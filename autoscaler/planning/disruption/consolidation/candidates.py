@@ -71,6 +71,7 @@ class Candidates:
             if price and node.node_name in self.pods and node.node_name not in awaited:
                 self.prices[node.name] = price
                 self.nodes.append(node)
+        self.acts = any(pools[node.pool].acts for node in self.nodes)
         self.replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
         self.nodes.sort(key=self._order)
         self.closed = frozenset(awaited.union(node.node_name for node in snapshot.provisioned if ends_soon(node)))
@@ -103,8 +104,9 @@ class Candidates:
         stay: dict[str, Reason] = {}
         again = [node for node in self.nodes if node.name in tried.going]
         due = [node for node in self.nodes if tried.next_for(node.name, self.now) <= self.now]
+        most = len(again) or self._most  # what goes together is tried together again, whatever that costs
         for node in again or sorted(due, key=lambda node: self._turn(node, tried)):
-            if len(batch) == self._most or len(stay) == _LOOKS:
+            if len(batch) == most or len(stay) == _LOOKS:
                 break
             why = self._obstacle(node)
             stay |= {node.name: why} if why is not None else {}
@@ -116,14 +118,17 @@ class Candidates:
         it is not time for that."""
         if tried.going or len(self.nodes) < 2 or self.now < self._next_together(tried):
             return None
-        acting = [node for node in self.nodes if self.pools[node.pool].acts]
-        nodes = sorted(acting or self.nodes, key=self._price_of_a_pod)
+        nodes = sorted(self.to_act_on(self.nodes), key=self._price_of_a_pod)
         most = _PLANNED_TOGETHER if self._affordable >= TRIES else self._affordable
         first = int(self.now.timestamp() // _TOGETHER.total_seconds()) * most % len(nodes) if len(nodes) > most else 0
         looked_at = [*nodes[first:], *nodes[:first]][:_LOOKS]
         found = list(islice((node for node in looked_at if self._obstacle(node) is None), most))
         pods = list(accumulate(len(self.pods[node.node_name]) for node in found))
         return found[: max(2, bisect(pods, _PODS_TOGETHER))]
+
+    def to_act_on(self, nodes: Sequence[ProvisionedNode]) -> list[ProvisionedNode]:
+        """Those of pools that act: a move of others is only reported. All, if no pool acts."""
+        return [node for node in nodes if self.pools[node.pool].acts or not self.acts]
 
     def _turn(self, node: ProvisionedNode, tried: MovesTried) -> tuple[bool, float]:
         """The sort key: replaced nodes first, then those that were tried longest ago."""

@@ -94,12 +94,13 @@ def consolidated(
         answers=tried.answers.with_items(stay),
         refused=without_refusals(tried.refused, stay),
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
-        going=(),
     )
     together = found.together(tried)
     stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
     context = replace(found.move_context(make, attempt), stuck=stuck)
-    plan, after = _tried(batch, together, found, context, seen) if batch or together is not None else (plan, seen)
+    after = replace(seen, going=())
+    if batch or together is not None:
+        plan, after = _tried(batch, together, found, context, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
 
@@ -116,20 +117,23 @@ def _tried(
     context: MoveContext,
     tried: MovesTried,
 ) -> tuple[Plan, MovesTried]:
-    """Try the nodes one by one and, if none can be removed alone, several of those `together`. Return the plan with the
-    move that saves most; what a node was launched for is completed first."""
+    """Try the nodes one by one and, if none can be removed alone, several of those `together`; first all that are
+    tainted. Return the plan with the move that saves most; what a node was launched for is completed first."""
     answers, moves = dict(tried.answers), list[Move]()
-    for nodes in _sets(batch, together, found, context, moves):
+    pools = {pool.name: pool for pool in context.snapshot.pools}
+    for nodes in _sets(batch, together, found, context, moves, again=bool(tried.going)):
         result = try_move(nodes, found.pods_of(nodes), context)
         if isinstance(result, Reason):
             answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
             continue
         answers.update(dict.fromkeys((node.name for node in nodes), text_of(result)))
-        if _may_take(result, context.snapshot, tried, found.now):
+        counts = by_acting_pools(result, pools) or not found.acts
+        if counts and _may_take(result, context.snapshot, tried, found.now):
             moves.append(result)
     after = replace(
         tried,
         last=found.now,
+        going=(),
         together=tried.together if together is None else found.now,
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
@@ -143,7 +147,6 @@ def _tried(
             now=found.now,
         ),
     )
-    pools = {pool.name: pool for pool in context.snapshot.pools}
 
     def worth(move: Move) -> tuple[bool, Decimal]:
         awaited = found.replaced.issuperset(node.name for node in move.nodes)
@@ -175,9 +178,16 @@ def _sets(
     found: Candidates,
     context: MoveContext,
     moves: Sequence[Move],
+    *,
+    again: bool,
 ) -> Iterator[Sequence[ProvisionedNode]]:
     """Each node alone; then, while no move was found, several: those of which a plan without all the nodes `together`
-    shows that one machine could replace them, and at last the first nodes, fewer each time."""
+    shows that one machine could replace them, and at last the first nodes, fewer each time. `again`: the nodes of the
+    batch are tainted to go together, so all of them come first."""
+    if again and len(batch) > 1:
+        yield batch
+        if moves:
+            return
     for node in batch:
         yield (node,)
     several = together or ()
@@ -185,7 +195,7 @@ def _sets(
         for nodes in worth_a_try(several, found.pods_of(several), context):
             if not moves:
                 yield nodes
-    every = [*batch, *(node for node in several if node not in batch)][:TRIES]
+    every = [*found.to_act_on(batch), *(node for node in several if node not in batch)][:TRIES]
     count = len(every)
     while count > 1 and not moves:
         yield every[:count]

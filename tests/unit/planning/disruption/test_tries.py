@@ -7,10 +7,13 @@ from decimal import Decimal
 
 import pytest
 
+from autoscaler.model.capacity import Mode
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED
+from instance_catalog.dataclass import replace
 from tests.unit.planning.disruption.gpu_nodes import Cluster
 from tests.unit.planning.disruption.moving import POOL, drained, launch, moved, node, present, served, state, step
 
@@ -76,3 +79,40 @@ def test_nodes_are_tried_together_once_an_hour() -> None:
 def test_a_clock_that_is_set_back_stops_nothing() -> None:
     seen = step(state(), Plan(), later=timedelta(days=3)).tried
     assert drained(step(state(), moved(), seen)) == ["old"]
+
+
+@pytest.mark.parametrize(("names", "others"), [("abcdefghi", 0), ("ab", 2000)])
+def test_nodes_that_only_go_together_drain(names: str, others: int) -> None:
+    """Otherwise they are tainted and untainted in turns, and plans of many nodes are made each time. In a large cluster
+    one node is tried in a reconcile."""
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [pod.key for pod in without.pods if pod.node_name is None]
+        if len(wanted) == len(names) + 1:  # a plan without all nodes, of which one keeps its pod
+            return Plan(launches=(launch("one", pods=tuple(f"default/p-{name}" for name in names)),))
+        return moved(pods=wanted) if len(wanted) == len(names) else Plan()
+
+    nodes = [node(name) for name in (*names, "z")]
+    pods = [*(served(f"p-{name}", name) for name in names), served("p-z", "z", cpu="2")]
+    found = state(pods, nodes)
+    found = replace(found, nodes=(*found.nodes, *(Node(f"other-{number}") for number in range(others))))
+    first = step(found, tried)
+    assert drained(first) == list(names)
+    again = step(found, tried, first.tried, later=timedelta(seconds=1))
+    assert drained(again) == list(names)
+
+
+def test_a_pool_that_observes_hides_no_move_of_several_nodes() -> None:
+    """One of its nodes could always go, but does not."""
+    watched = replace(POOL, name="watched", mode=Mode.OBSERVE)
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [pod.key for pod in without.pods if pod.node_name is None]
+        if wanted == ["default/web"]:
+            return moved(pods=wanted)
+        both = ["default/p-a", "default/p-b"]
+        return moved(launch("one", pods=tuple(both)), pods=both) if wanted == both else Plan()
+
+    nodes = [node("a"), node("b"), node(pool="watched")]
+    found = state([served("p-a", "a"), served("p-b", "b"), served()], nodes, [POOL, watched])
+    assert [bought.replaces for bought in step(found, tried).plan.launches] == [("a", "b")]
