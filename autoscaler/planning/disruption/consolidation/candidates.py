@@ -59,7 +59,7 @@ class Candidates:
         self.nodes: list[ProvisionedNode] = []
         self._settling: list[datetime] = []
         self._affordable = max(2, _WORK_PLANNED // max(1, plan.work))
-        self._most = max(1, min(TRIES, self._affordable, _NODES_PLANNED // max(1, len(snapshot.nodes))))
+        self.most = max(1, min(TRIES, self._affordable, _NODES_PLANNED // max(1, len(snapshot.nodes))))
         awaited = {pod.nominated_node or "" for pod in snapshot.pods if pod.node_name is None} | self._booked
         kept = {decision.provisioned_node for decision in plan.nodes if keeps_for_pods(decision)}
         possible = [n for n in snapshot.provisioned if n.name in kept and n.pool in pools and self._may_go(n)]
@@ -104,7 +104,7 @@ class Candidates:
         stay: dict[str, Reason] = {}
         again = [node for node in self.nodes if node.name in tried.going]
         due = [node for node in self.nodes if tried.next_for(node.name, self.now) <= self.now]
-        most = len(again) or self._most  # what goes together is tried together again, whatever that costs
+        most = len(again) or self.most  # what goes together is tried together again, whatever that costs
         for node in again or sorted(due, key=lambda node: self._turn(node, tried)):
             if len(batch) == most or len(stay) == _LOOKS:
                 break

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import is_coming
@@ -181,23 +182,29 @@ def _sets(
     *,
     again: bool,
 ) -> Iterator[Sequence[ProvisionedNode]]:
-    """Each node alone; then, while no move was found, several: those of which a plan without all the nodes `together`
-    shows that one machine could replace them, and at last the first nodes, fewer each time. `again`: the nodes of the
-    batch are tainted to go together, so all of them come first."""
+    """Each node alone; then, while no move was found, several, at most as many times as nodes are tried alone. `again`:
+    the nodes of the batch are tainted to go together, so all of them come first."""
     if again and len(batch) > 1:
         yield batch
         if moves:
             return
     for node in batch:
         yield (node,)
-    several = together or ()
-    if len(several) > 1 and not moves:
-        for nodes in worth_a_try(several, found.pods_of(several), context):
-            if not moves:
-                yield nodes
-    every = [*found.to_act_on(batch), *(node for node in several if node not in batch)][:TRIES]
+    several = islice(_several(batch, together or (), found, context), found.most)
+    while not moves and (nodes := next(several, None)) is not None:
+        yield nodes
+
+
+def _several(
+    batch: Sequence[ProvisionedNode], together: Sequence[ProvisionedNode], found: Candidates, context: MoveContext
+) -> Iterator[Sequence[ProvisionedNode]]:
+    """Those of which a plan without all the nodes `together` shows that one machine could replace them, and at last the
+    first nodes, fewer each time."""
+    if len(together) > 1:
+        yield from worth_a_try(together, found.pods_of(together), context)
+    every = [*found.to_act_on(batch), *(node for node in together if node not in batch)][:TRIES]
     count = len(every)
-    while count > 1 and not moves:
+    while count > 1:
         yield every[:count]
         count //= 2
 

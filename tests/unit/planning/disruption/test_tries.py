@@ -116,3 +116,20 @@ def test_a_pool_that_observes_hides_no_move_of_several_nodes() -> None:
     nodes = [node("a"), node("b"), node(pool="watched")]
     found = state([served("p-a", "a"), served("p-b", "b"), served()], nodes, [POOL, watched])
     assert [bought.replaces for bought in step(found, tried).plan.launches] == [("a", "b")]
+
+
+@pytest.mark.parametrize(("others", "sizes"), [(0, [1] * 4 + [4, 2, 2, 4, 2]), (2000, [1, 4, 2])])
+def test_few_tries_of_several_nodes_in_a_large_cluster(others: int, sizes: list[int]) -> None:
+    """Each is a plan of all nodes, and pending pods wait for its end. After each move several are tried again."""
+    pairs = ("a", "b"), ("c", "d")
+    tries: list[int] = []
+
+    def tried(without: Snapshot) -> Plan:
+        wanted = [pod.key for pod in without.pods if pod.node_name is None]
+        tries.append(len(wanted))
+        one_for_two = [launch(pair[0], pods=tuple(f"default/p-{name}" for name in pair)) for pair in pairs]
+        return Plan(launches=tuple(one_for_two)) if len(wanted) == 4 else Plan()
+
+    found = state([served(f"p-{name}", name) for name in "abcd"], map(node, "abcd"))
+    step(replace(found, nodes=(*found.nodes, *(Node(f"other-{number}") for number in range(others)))), tried)
+    assert tries == sizes
