@@ -11,7 +11,7 @@ from typing import Final
 
 from autoscaler.lifecycle.movable import by_namespace, deletion_cost, mark_of_node, obstacle
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.lifecycle.provisioned_node import is_stopped, may_take_pods
+from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
@@ -40,6 +40,8 @@ _PODS_TOGETHER: Final = 512
 _SOON: Final = timedelta(seconds=1)
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
+# The time between two replacements for the same node; it doubles each time.
+NO_SECOND: Final = timedelta(hours=1)
 
 
 class Candidates:
@@ -72,7 +74,8 @@ class Candidates:
                 self.prices[node.name] = price
                 self.nodes.append(node)
         self.acts = any(pools[node.pool].acts for node in self.nodes)
-        self.replaced = {name for node in snapshot.provisioned if may_take_pods(node) for name in node.replaces}
+        new = (node for node in snapshot.provisioned if may_take_pods(node) and is_new(node, now))
+        self.replaced = {name for node in new for name in node.replaces}
         self.nodes.sort(key=self._order)
         self.closed = frozenset(awaited.union(node.node_name for node in snapshot.provisioned if ends_soon(node)))
 
@@ -176,6 +179,11 @@ class Candidates:
 def _is_idle(decision: NodeDecision) -> bool:
     """True if no pod is on the node or planned for it: it stays only for some minutes."""
     return bool(decision.reasons) and decision.reasons[0].code in (Code.NODE_EMPTY, Code.NODE_REPLACES)
+
+
+def is_new(node: ProvisionedNode, now: datetime) -> bool:
+    """True if pods may still move to the replacement. Later its room may have been taken by others."""
+    return is_coming(node) or node.phase_since is None or now < node.phase_since + NO_SECOND
 
 
 def keeps_for_pods(decision: NodeDecision) -> bool:

@@ -21,14 +21,19 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from autoscaler.lifecycle.provisioned_node import is_coming
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.budgets import Budgets
-from autoscaler.planning.disruption.consolidation.candidates import TRIES, Candidates, keeps_for_pods
+from autoscaler.planning.disruption.consolidation.candidates import (
+    NO_SECOND,
+    TRIES,
+    Candidates,
+    is_new,
+    keeps_for_pods,
+)
 from autoscaler.planning.disruption.consolidation.merging import worth_a_try
 from autoscaler.planning.disruption.consolidation.moves import (
     Move,
@@ -45,14 +50,13 @@ from autoscaler.planning.disruption.consolidation.refused_moves import (
     without_refusals,
 )
 from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, PAUSE, MovesTried
+from autoscaler.planning.disruption.node_actions import REPLACING
 from autoscaler.planning.placement.replay import pod_without_place
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
-# The time between two replacements for the same node; it doubles each time.
-_NO_SECOND: Final = timedelta(hours=1)
 _LONGEST_WAIT: Final = timedelta(days=1)
 
 
@@ -139,13 +143,7 @@ def _tried(
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
         refused=with_refusals(
-            tried.refused,
-            batch,
-            answers,
-            found.pods,
-            context.snapshot.claims,
-            outline=tried.outline,
-            now=found.now,
+            tried.refused, batch, answers, found.pods, context.snapshot.claims, outline=tried.outline, now=found.now
         ),
     )
 
@@ -212,27 +210,25 @@ def _several(
 def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
     """True if budgets allow the move, and no other replacement is new or was launched shortly before.
 
-    The nodes of a replacement drain one after the other, so each needs the budget alone.
+    The nodes of a replacement drain one after the other, so each needs the budget alone, and still when the new node is
+    ready.
     """
     budgets = Budgets(snapshot, now)
     if not move.launches:
         return all(budgets.take(node) for node in move.nodes)
-    new = (node for node in snapshot.provisioned if node.replaces and _is_new(node, now))
-    replaced = {name for node in new for name in node.replaces}
+    later = Budgets(snapshot, now + REPLACING)
+    replaced = {name for node in snapshot.provisioned if is_new(node, now) for name in node.replaces}
     return all(
-        budgets.allow(node) and node.name not in replaced and _may_replace(tried.replaced.get(node.name), now)
+        all(found.allow(node) for found in (budgets, later))
+        and node.name not in replaced
+        and _may_replace(tried.replaced.get(node.name), now)
         for node in move.nodes
     )
 
 
-def _is_new(node: ProvisionedNode, now: datetime) -> bool:
-    """True if pods may still move to the replacement. Later its room may have been taken by others."""
-    return is_coming(node) or node.phase_since is None or now < node.phase_since + _NO_SECOND
-
-
 def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
     """True if the last replacement is long enough ago: the time grows with the number of replacements in vain."""
-    return before is None or now >= before[0] + min(_NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
+    return before is None or now >= before[0] + min(NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
 
 
 def _explained(plan: Plan, tried: MovesTried) -> Plan:

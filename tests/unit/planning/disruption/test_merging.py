@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.model.capacity import DisruptionBudget
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
@@ -98,6 +99,27 @@ def test_nodes_that_are_replaced_together_drain_one_after_the_other(budget: str,
 def test_no_node_drains_beyond_the_budget(budget: str, goes: list[str]) -> None:
     disruption = replace(POOL.disruption, budgets=(DisruptionBudget(budget),))
     assert drained(step(state(pools=[replace(POOL, disruption=disruption)]), moved())) == goes
+
+
+@pytest.mark.parametrize(("schedule", "launched"), [("0-40 * * * *", 0), ("5-40 * * * *", 0), ("5-25 * * * *", 1)])
+def test_no_machine_is_launched_shortly_before_a_budget_closes(schedule: str, launched: int) -> None:
+    """It would end without a pod after half an hour."""
+    disruption = replace(POOL.disruption, budgets=(DisruptionBudget("0", schedule),))
+    found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
+    assert NOW.minute == 0
+    assert len(step(found, _one_for_three).plan.launches) == launched
+
+
+def test_nodes_that_a_full_machine_once_replaced_are_not_always_tried_first() -> None:
+    """A large cluster tries one node at a time."""
+    new = node("new", replaces=("old",), phase_since=NOW - timedelta(hours=1))
+    nodes = [node(), node("other"), new]
+    found = state([served(), served("more", "other")], nodes)
+    found = replace(found, nodes=(*found.nodes, *(Node(f"other-{number}") for number in range(2000))))
+    first = step(found, Plan())
+    seen = replace(first.tried, refused=FrozenMap())
+    again = step(found, Plan(), seen, later=timedelta(minutes=6))
+    assert {*first.tried.answers, *again.tried.answers} == {"old", "other"}
 
 
 def test_what_was_launched_is_used_before_more_is_launched() -> None:
