@@ -111,7 +111,8 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
-    asked = replace(asked, payback=min(_rests(nodes, pods, asked.payback, context.now), default=asked.payback))
+    rests = *_rests(nodes, pods, asked.payback, context.now), *_rests_there(tried, nodes, keys, context)
+    asked = replace(asked, payback=min(rests, default=asked.payback))
     least = _least(nodes, pods, asked, prices=context.prices, new=new)
     if old - new < least:
         return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
@@ -135,6 +136,20 @@ def _rests(
     """The time for which each node would be paid if its pods stayed."""
     for node in nodes:
         yield expected_rest(node, (pod for pod in pods if pod.node_name == node.node_name), payback, now)
+
+
+def _rests_there(
+    tried: Plan, nodes: Sequence[ProvisionedNode], keys: Collection[str], context: MoveContext
+) -> Iterator[timedelta]:
+    """The time for which the other pods of each node that the pods move to are expected to run: it costs nothing only
+    while it is there for them. A node that was launched for these stays in any case."""
+    names = {node.name for node in nodes}
+    there = {placement.node for placement in tried.placements if placement.pod in keys}
+    for node in context.snapshot.provisioned:
+        if node.node_name in there and names.isdisjoint(node.replaces):
+            others = [pod for pod in context.snapshot.pods if pod.node_name == node.node_name and occupies(pod)]
+            if others:
+                yield expected_rest(node, others, timedelta(0), context.now)
 
 
 def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from autoscaler.model.pod import Pod
 from autoscaler.planning.disruption.running import expected_rest
 from tests.builders import NOW
-from tests.unit.planning.disruption.moving import launch, moved, node, served, state, step
+from tests.unit.planning.disruption.moving import drained, launch, moved, node, served, state, step
 
 LEAST = timedelta(hours=2)
 DAY = timedelta(days=1)
@@ -70,3 +70,19 @@ def test_of_several_nodes_the_first_that_would_end_decides() -> None:
         )
 
     assert (launched(20), launched(1)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("there", "replaces", "goes"),
+    [
+        pytest.param(aged(0.1, name="there", on="other"), (), False, id="they may end within minutes as well"),
+        pytest.param(aged(0.2, name="there", on="other"), (), True, id="they have run longer than the move costs"),
+        pytest.param(aged(9, says=9.1, name="there", on="other"), (), False, id="they say that they end"),
+        pytest.param(aged(0.1, name="there", on="other"), ("old",), True, id="the node was launched for these pods"),
+    ],
+)
+def test_pods_move_to_a_node_that_others_keep(there: Pod, replaces: tuple[str, ...], goes: bool) -> None:
+    """Otherwise they soon have it alone, and move back if that costs more. Moving costs 10 minutes of 40 $ an hour."""
+    other = node("other", phase_since=NOW - DAY, replaces=replaces)
+    found = state([aged(20), there], [node(phase_since=NOW - DAY), other])
+    assert drained(step(found, moved())) == (["old"] if goes else [])
