@@ -143,8 +143,8 @@ class SavingSpec(ApiModel):
     percent: Annotated[int, Field(ge=1, le=90)] = 15
     """The least saving, in percent of the price of the nodes that are removed."""
     payback: DurationText = "2h"
-    """Within this time the saving exceeds the cost of the move: its nodes are paid for while their pods do not work. For
-    pods that say how long they run, or have run for longer on their node, that time counts instead."""
+    """Within this time the saving exceeds the cost of the move: its nodes are paid for while their pods do not work.
+    For pods that say how long they run, or have run for longer on their node, that time counts instead."""
     restart: DurationText = "10m"
     """The time for which a moved pod does not work."""
 

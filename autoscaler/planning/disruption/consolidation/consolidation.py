@@ -14,7 +14,7 @@ hours. The history of tries is only in memory: after a restart the nodes are tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -24,7 +24,6 @@ from typing import Final
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.consolidation.candidates import (
@@ -38,6 +37,7 @@ from autoscaler.planning.disruption.consolidation.merging import worth_a_try
 from autoscaler.planning.disruption.consolidation.moves import (
     Move,
     MoveContext,
+    RefusedTry,
     by_acting_pools,
     is_quiet,
     text_of,
@@ -123,13 +123,15 @@ def _tried(
     tried: MovesTried,
 ) -> tuple[Plan, MovesTried]:
     """Try the nodes one by one and, if none can be removed alone, several of those `together`; first all that are
-    tainted. Return the plan with the move that saves most; what a node was launched for is completed first."""
-    answers, moves = dict(tried.answers), list[Move]()
+    tainted. Return the plan with the best move."""
+    answers, moves, again = dict(tried.answers), list[Move](), dict[str, datetime]()
     pools = {pool.name: pool for pool in context.snapshot.pools}
     for nodes in _sets(batch, together, found, context, moves, again=bool(tried.going)):
         result = try_move(nodes, found.pods_of(nodes), context)
-        if isinstance(result, Reason):
-            answers.update({nodes[0].name: result} if len(nodes) == 1 else {})
+        if isinstance(result, RefusedTry):
+            if len(nodes) == 1:
+                answers[nodes[0].name] = result.reason
+                again.update({} if result.again is None else {nodes[0].name: found.now + result.again})
             continue
         answers.update(dict.fromkeys((node.name for node in nodes), text_of(result)))
         counts = by_acting_pools(result, pools) or not found.acts
@@ -143,16 +145,29 @@ def _tried(
         tried=tried.tried.with_items(dict.fromkeys((node.name for node in batch), found.now)),
         answers=FrozenMap(answers),
         refused=with_refusals(
-            tried.refused, batch, answers, found.pods, context.snapshot.claims, outline=tried.outline, now=found.now
+            tried.refused,
+            batch,
+            answers,
+            found.pods,
+            context.snapshot.claims,
+            outline=tried.outline,
+            again=again,
+            now=found.now,
         ),
     )
+
+    best = _best((move for move in moves if by_acting_pools(move, pools)), found)
+    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
+
+
+def _best(moves: Iterable[Move], found: Candidates) -> Move | None:
+    """The move that saves most; what a node was launched for is completed first."""
 
     def worth(move: Move) -> tuple[bool, Decimal]:
         awaited = found.replaced.issuperset(node.name for node in move.nodes)
         return awaited and not move.launches, move.saved
 
-    best = max((move for move in moves if by_acting_pools(move, pools)), key=worth, default=None)
-    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
+    return max(moves, key=worth, default=None)
 
 
 def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:

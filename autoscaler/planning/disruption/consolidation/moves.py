@@ -42,6 +42,15 @@ class Move:
     saved: Decimal
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedTry:
+    """Why pods do not move. `again`: the time after which the saving pays for the move if the pods still run; None if
+    time alone changes nothing."""
+
+    reason: Reason
+    again: timedelta | None = None
+
+
 def is_quiet(plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
     """True if nothing is in progress in pools that act: no launch, no node that starts or is removed, and no pod that
     is about to be bound.
@@ -81,30 +90,32 @@ class MoveContext:
     stuck: Callable[[Plan, Snapshot, Sequence[Pod]], str] = lambda plan, snapshot, pods: ""
 
 
-def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
+def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | RefusedTry:
     """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
     without = without_nodes(context.snapshot, nodes, pods, context.first)
     found = _judged(context.attempt(without), nodes, pods, context)
-    if isinstance(found, Reason):
+    if isinstance(found, RefusedTry):
         return found
     plan = context.make(without)
     found = _judged(plan, nodes, pods, context)
-    stuck = "" if isinstance(found, Reason) else context.stuck(plan, without, pods)
-    return Reason.of(Code.NO_OTHER_PLACE, pod=stuck) if stuck else found
+    stuck = "" if isinstance(found, RefusedTry) else context.stuck(plan, without, pods)
+    return _no_place(stuck) if stuck else found
 
 
-def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | Reason:
+def _judged(
+    tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext
+) -> Move | RefusedTry:
     """The move, if the plan without the nodes is cheaper and gives every pod a place."""
     plan = context.plan
     homeless = _homeless(pods, plan, tried, context)
     if homeless:
-        return Reason.of(Code.NO_OTHER_PLACE, pod=homeless)
+        return _no_place(homeless)
     known = {launch.name for launch in plan.launches}  # launches of pools in mode Observe
     fresh = [launch for launch in tried.launches if launch.name not in known]
     priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
     kinds = {launch.offering.capacity_type for launch in fresh}
     if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
-        return Reason.of(Code.NO_OTHER_PLACE, pod=pods[0].key)
+        return _no_place(pods[0].key)
     keys = {pod.key for pod in pods}
     kept = {placement.node for placement in tried.placements if placement.pod in keys} & context.idle.keys()
     kept -= _launched_for(nodes, context) if kept else set()  # their price was compared before the launch
@@ -112,10 +123,12 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
     rests = *_rests(nodes, pods, asked.payback, context.now), *_rests_there(tried, nodes, keys, context)
-    asked = replace(asked, payback=min(rests, default=asked.payback))
-    least = _least(nodes, pods, asked, prices=context.prices, new=new)
+    within = min(rests, default=asked.payback)
+    share, cost = _share_and_cost(nodes, pods, asked, prices=context.prices, new=new)
+    least = max(share, cost / max(_hours(within), Decimal("0.01")))
     if old - new < least:
-        return Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
+        reason = Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
+        return RefusedTry(reason, None if old - new < share else _HOUR * float(cost / (old - new)) - within)
     names = tuple(sorted(node.name for node in nodes))
     slack = old - new - least
     launches = tuple(
@@ -128,6 +141,10 @@ def _judged(tried: Plan, nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], 
         for launch in fresh
     )
     return Move(tuple(nodes), launches, old - new)
+
+
+def _no_place(pod: str) -> RefusedTry:
+    return RefusedTry(Reason.of(Code.NO_OTHER_PLACE, pod=pod))
 
 
 def _rests(
@@ -215,25 +232,25 @@ def _homeless(pods: Sequence[Pod], plan: Plan, tried: Plan, context: MoveContext
     return min((placed.keys() - moved.keys()) ^ before, default="")
 
 
-def _least(
+def _share_and_cost(
     nodes: Sequence[ProvisionedNode],
     pods: Iterable[Pod],
     saving: Saving,
     *,
     prices: Mapping[str, Decimal],
     new: Decimal,
-) -> Decimal:
-    """The minimum saving for the move, in USD per hour."""
+) -> tuple[Decimal, Decimal]:
+    """The least saving in USD per hour as a share of the nodes' price, and the cost of the move in USD: what is paid
+    while pods do not work."""
     lost: dict[str | None, timedelta] = {}
     for pod in pods:
         interval = pod.checkpoint_interval or timedelta(0)
         lost[pod.node_name] = max(lost.get(pod.node_name, timedelta(0)), interval)
-    idle = sum(
+    cost = sum(
         (prices[node.name] * _hours(saving.restart + lost.get(node.node_name, timedelta(0))) for node in nodes),
         new * _hours(saving.restart),
     )
-    share = sum((prices[node.name] for node in nodes), Decimal(0)) * saving.percent / 100
-    return max(share, idle / max(_hours(saving.payback), Decimal("0.01")))
+    return sum((prices[node.name] for node in nodes), Decimal(0)) * saving.percent / 100, cost
 
 
 def _hours(span: timedelta) -> Decimal:

@@ -79,8 +79,8 @@ class Needs:
 @dataclass(frozen=True, slots=True)
 class RefusedMove:
     """The answer for a node (`node_name`): what its pods need; None if more than one node decides where they fit.
-    `limited`: a pod had no place at all, perhaps because of a limit. `until`: when its pods should have ended. Those
-    that still run then may run for long again."""
+    `limited`: a pod had no place at all, perhaps because of a limit. `until`: when its pods should have ended, or will
+    have run for so long that the saving is enough."""
 
     node_name: str
     needs: tuple[Needs, ...] | None
@@ -173,9 +173,11 @@ def with_refusals(
     claims: Mapping[str, ResourceClaim],
     *,
     outline: Outline,
+    again: Mapping[str, datetime],
     now: datetime,
 ) -> FrozenMap[str, RefusedMove]:
-    """With the new answers for nodes that were `tried`, where a plan would leave the node for reasons of its own."""
+    """With the new answers for nodes that were `tried`, where a plan would leave the node for reasons of its own.
+    `again`: when the saving would be enough, by name of the node."""
     found: dict[str, RefusedMove] = {}
     for node in tried:
         own, answer = pods[node.node_name], answers[node.name]
@@ -183,7 +185,8 @@ def with_refusals(
             left = remaining(own, now)
             needs = _needs_of(own, claims, shared=outline.shared)
             limited = answer.code is Code.NO_OTHER_PLACE
-            found[node.name] = RefusedMove(node.node_name, needs, limited, None if left is None else now + left)
+            until = [*([] if left is None else [now + left]), *(again[name] for name in [node.name] if name in again)]
+            found[node.name] = RefusedMove(node.node_name, needs, limited, min(until, default=None))
     return without_refusals(refused, {node.name for node in tried}).with_items(found)
 
 

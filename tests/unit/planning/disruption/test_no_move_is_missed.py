@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.model.reason import Reason
 from autoscaler.planning.disruption.consolidation import consolidation
-from autoscaler.planning.disruption.consolidation.moves import try_move
+from autoscaler.planning.disruption.consolidation.moves import RefusedTry, try_move
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.run import Run
 from autoscaler.simulation.study.task import Shape, Study, Task, Variant
@@ -55,4 +54,4 @@ def test_no_move_is_missed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     prepared = prepare(_study(Random(seed)), CATALOG, skip=False)
     Run(prepared.study, Variant("cheaper"), prepared.catalog).outcome()
     assert len(found_again) > 20
-    assert [answer for answer in found_again if not isinstance(answer, Reason)] == []
+    assert [answer for answer in found_again if not isinstance(answer, RefusedTry)] == []
