@@ -136,7 +136,8 @@ def simulate(
       foreslice simulate docs/examples/simulate/services.yaml --policy foreslice,cheaper
       foreslice simulate docs/examples/simulate/day.yaml -f docs/examples/simulate/block.yaml
 
-    Exit code 0: every task has started; 3: some tasks never started; 1: the input cannot be used.
+    Exit code 0: every task has started, and none was interrupted; 3: some tasks never started, or were interrupted when
+    their machine ended; 1: the input cannot be used.
     """
     variants = _variants(policy, keep_alive)
     if html is not None:
@@ -156,7 +157,7 @@ def simulate(
     outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, on_progress=progress.say)
     progress.end()
     _print(prepared, outcomes, output, html)
-    if any(outcome.never_started for outcome in outcomes):
+    if not all(outcome.complete for outcome in outcomes):
         sys.exit(3)
 
 

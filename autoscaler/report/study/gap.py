@@ -14,8 +14,8 @@ _GREEDY: Final = "greedy"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`at_least`: the lower bound of the study's cost in dollars; `greedy`: the cheapest greedy run in which every pod
-    started, None if there is none."""
+    """`at_least`: the lower bound of the study's cost in dollars; `greedy`: the cheapest greedy run that is
+    complete, None if there is none."""
 
     at_least: Decimal
     greedy: Outcome | None
@@ -23,16 +23,16 @@ class Gap:
     @staticmethod
     def of(at_least: Decimal, outcomes: Sequence[Outcome]) -> Gap:
         """The gap that these runs can close."""
-        complete = [outcome for outcome in outcomes if outcome.policy == _GREEDY and not outcome.never_started]
+        complete = [outcome for outcome in outcomes if outcome.policy == _GREEDY and outcome.complete]
         return Gap(at_least, min(complete, key=lambda outcome: outcome.usd, default=None))
 
     def closed(self, outcome: Outcome) -> float | None:
         """The share of the gap that the run closes: 0 for the best greedy one, 1 at the bound, negative if more
         expensive.
 
-        None without meaning: no run was greedy, there is no gap, or pods of the run never started.
+        None without meaning: no complete run was greedy, there is no gap, or this run is not complete.
         """
-        if self.greedy is None or outcome.never_started or self.greedy.usd <= self.at_least:
+        if self.greedy is None or not outcome.complete or self.greedy.usd <= self.at_least:
             return None
         return float((self.greedy.usd - outcome.usd) / (self.greedy.usd - self.at_least))
 

@@ -30,7 +30,8 @@ class Outcome:
 
     GPU-hours: `paid` is from launch to the machine's end, `allocated` while a pod runs, `starting` from launch to the
     registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
-    (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `moved`: pods that were evicted and created
+    (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `interrupted`: pods that ran until their
+    machine ended, and did not finish. `moved`: pods that were evicted and created
     again; their second start is no wait. `waits`: seconds from arrival to start of
     each task that started, ascending. `reconciles` counts the passes of the production loop. `left_out`: the most
     frequent reasons why pods waited for a node that nothing could launch at the end.
@@ -61,6 +62,11 @@ class Outcome:
     def name(self) -> str:
         """ "foreslice, keep-alive 5m"."""
         return f"{self.policy}, keep-alive {self.keep_alive}"
+
+    @property
+    def complete(self) -> bool:
+        """True if every pod started and none was interrupted; else the cost is that of less work."""
+        return not (self.never_started or self.interrupted)
 
     @property
     def gpu_hours_idle(self) -> float:

@@ -72,13 +72,14 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
     first = outcomes[0]
     yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
     yield f"at least: {gap.at_least:,.2f} $, each task's devices at the cheapest price that fits"
-    for cut in (outcome for outcome in outcomes if outcome.usd < gap.at_least and not outcome.never_started):
+    for cut in (outcome for outcome in outcomes if outcome.usd < gap.at_least and outcome.complete):
         yield f"{cut.name} costs less than that: the time ended before the pods that had waited did, so they ran less"
     yield from map(_never_started, (outcome for outcome in outcomes if outcome.never_started))
+    yield from map(_interrupted, (outcome for outcome in outcomes if outcome.interrupted))
     yield from _best_of_others(outcomes, gap)
     for moving in (outcome for outcome in outcomes if outcome.moved):
         yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"
-    complete = [outcome for outcome in outcomes if not outcome.never_started]
+    complete = [outcome for outcome in outcomes if outcome.complete]
     if len(complete) < 2:
         return
     cheapest = min(complete, key=lambda outcome: outcome.usd)
@@ -96,6 +97,16 @@ def _never_started(outcome: Outcome) -> str:
     """How many pods never started, and why: the cost of such a run is that of less work."""
     why = "; ".join(outcome.left_out) or "the time ended before their nodes were ready"
     return f"{outcome.name}: {counted(outcome.never_started, 'pod')} never started, and the cost is without them: {why}"
+
+
+def _interrupted(outcome: Outcome) -> str:
+    """How many pods did not finish because their machines ended: the cost of such a run is that of less work."""
+    one = outcome.interrupted == 1
+    whose, machine = ("was interrupted when its", "machine") if one else ("were interrupted when their", "machines")
+    return (
+        f"{outcome.name}: {counted(outcome.interrupted, 'pod')} {whose} {machine} ended, and did not finish; "
+        f"the cost is without the rest of {'its' if one else 'their'} work"
+    )
 
 
 def _best_of_others(outcomes: Sequence[Outcome], gap: Gap) -> Iterator[str]:

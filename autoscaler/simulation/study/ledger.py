@@ -20,11 +20,13 @@ from autoscaler.simulation.study.timeline import State, Timeline
 from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.machines import Machine
 
 _HOUR: Final = 3600
 _MIB: Final = 1 << 20
+_PREPAID: Final = CapacityType.CAPACITY_BLOCK
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class _Pod:
     kind: Hashable
     arrived: datetime
     again: bool = False  # it is the rest of a pod that was evicted
+    prepaid: bool = False  # it runs on a machine of a CapacityBlock, and is evicted only before this ends
     node: str = ""
     started: datetime | None = None
     ended: bool = False
@@ -94,6 +97,7 @@ class Ledger:
         self._interrupted = 0
         self._evicted: list[Task] = []  # the remaining work of pods that their owners create again
         self._moved = 0
+        self._cut: set[str] = set()  # the tasks that are the rest of pods whose machine ended
         self._timeline = Timeline(start)
         self.finished = 0
 
@@ -222,6 +226,7 @@ class Ledger:
             del self._inside[key]
             self._waiting -= 1
             self._running += 1
+            pod.prepaid = self._is_prepaid(pod.node)
             self._use(pod, add=True)
         if gone or phase in ("Succeeded", "Failed"):
             pod.ended = True
@@ -229,7 +234,10 @@ class Ledger:
                 self.finished += 1
             elif (rest := _rest_of(pod, now)) is not None:
                 self._moved += 1
-                self._evicted.append(replace(rest, name=f"{rest.name.partition('--')[0]}--{self._moved}"))
+                name = f"{rest.name.partition('--')[0]}--{self._moved}"
+                if pod.prepaid:
+                    self._cut.add(name)
+                self._evicted.append(replace(rest, name=name))
             else:
                 self._interrupted += 1
             if pod.started is None:
@@ -238,6 +246,10 @@ class Ledger:
             else:
                 self._running -= 1
                 self._use(pod, add=False)
+
+    def _is_prepaid(self, node: str) -> bool:
+        machine = self._names.get(node)
+        return machine is not None and self._nodes[machine].machine.offering.capacity_type is _PREPAID
 
     def take_evicted(self) -> list[Task]:
         """The remaining work of the pods that were evicted since the last call."""
@@ -266,7 +278,7 @@ class Ledger:
             finished=self.finished,
             running=sum(pod.started is not None and not pod.ended for pod in self._pods.values()),
             never_started=sum(pod.started is None for pod in first),
-            interrupted=self._interrupted,
+            interrupted=self._interrupted + self._stranded,
             moved=self._moved,
             hours=(now - self._start).total_seconds() / _HOUR,
             usd=usd,
@@ -280,6 +292,12 @@ class Ledger:
             reconciles=reconciles,
             timeline=self.points(),
         )
+
+    @property
+    def _stranded(self) -> int:
+        """Pods whose machine ended, and whose remaining work waits."""
+        waiting = (pod for pod in self._pods.values() if pod.started is None and not pod.ended)
+        return sum(pod.task.name in self._cut for pod in waiting)
 
     def points(self) -> tuple[Point, ...]:
         """The pictures' points."""

@@ -121,3 +121,16 @@ def test_a_pod_that_never_starts_is_told_by_the_exit_code(tmp_path: Path) -> Non
     found = CliRunner().invoke(simulate, [str(short), "--policy", "foreslice", "--processes", "1"])
     assert found.exit_code == 3, found.output
     assert "-" in found.output
+
+
+def test_a_pod_that_is_lost_with_its_machine_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    """The block of the example ends before the pod does, which has no checkpoint."""
+    scenario = tmp_path / "lost.yaml"
+    text = (EXAMPLES / "day.yaml").read_text(encoding="utf-8").split("---")
+    work = "{name: w, arrivals: {at: [19h]}, duration: 10h, gpus: 8, gpuModel: A100, cpu: 1, memory: 1Gi}"
+    study = f"kind: Simulation\nmetadata: {{name: lost}}\nspec: {{length: 2d, workloads: [{work}]}}\n"
+    scenario.write_text("---".join([study, *text[1:]]), encoding="utf-8")
+    options = [str(scenario), "-f", str(EXAMPLES / "block.yaml"), "--policy", "foreslice", "--processes", "1"]
+    found = CliRunner().invoke(simulate, options)
+    assert found.exit_code == 3, found.output
+    assert "1 pod was interrupted when its machine ended, and did not finish" in found.stdout

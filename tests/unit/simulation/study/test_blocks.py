@@ -12,6 +12,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.simulation.study.prepared import Prepared, prepare
 from autoscaler.simulation.study.run import START, Run
 from autoscaler.simulation.study.task import Study, Task, Variant
+from instance_catalog.dataclass import replace
 from instance_catalog.kubernetes import labels
 from tests.unit.simulation.study.builders import POOL, catalog, task
 
@@ -99,6 +100,27 @@ def test_the_bound_is_never_above_the_cost() -> None:
     tasks = tuple(task(number, number * 900, 2400 + 60 * number) for number in range(8))
     found = checked(*tasks, blocks=(block(0.5, 2), block(1, 3, name="december", count=2)))
     assert 0 < found.at_least <= cost(found)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "nodes", "finished", "interrupted"),
+    [
+        pytest.param(None, 20, 0, 1, id="its work is lost"),
+        pytest.param(timedelta(0), 20, 1, 0, id="it does the rest on a machine that is bought"),
+        pytest.param(timedelta(0), 1, 0, 1, id="another pod has the only machine that can be bought"),
+    ],
+)
+def test_a_pod_whose_block_ends_is_interrupted_unless_it_finishes_elsewhere(
+    checkpoint: timedelta | None, nodes: int, finished: int, interrupted: int
+) -> None:
+    """The other pod needs a machine that the block does not have, and runs on."""
+    few = {**POOL, "spec": {**POOL["spec"], "limits": {"nodes": nodes}}}
+    tasks = (replace(task(1, 0, 0, gpus=4), runs=None), task(2, HOUR, 8 * HOUR, checkpoint=checkpoint))
+    objects = (few, PREPAID, block(0.5, 4))
+    found = prepare(Study("s", tasks, objects, timedelta(hours=20)), catalog(), skip=False)
+    outcome = Run(found.study, Variant("foreslice"), found.catalog).outcome()
+    assert (outcome.finished, outcome.interrupted, outcome.never_started) == (finished, interrupted, 0)
+    assert outcome.complete is not bool(interrupted)
 
 
 @pytest.mark.parametrize("window", [(-5, 0), (24, 30)])

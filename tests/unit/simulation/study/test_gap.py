@@ -79,8 +79,10 @@ def test_the_share_is_of_the_way_from_greedy_to_the_bound(usd: int, share: float
     [
         ([], {}),
         ([replace(GREEDY, never_started=1)], {}),
+        ([replace(GREEDY, interrupted=1)], {}),
         ([replace(GREEDY, usd=Decimal(60))], {}),
         ([GREEDY], {"never_started": 1}),
+        ([GREEDY], {"interrupted": 1}),
     ],
 )
 def test_there_is_no_share_where_runs_cannot_be_compared(greedy: list[Outcome], ours: dict[str, Any]) -> None:
@@ -114,6 +116,33 @@ def test_a_run_in_which_pods_never_started_says_why_and_is_not_the_cheapest() ->
     assert "cheapest: closing, keep-alive 5m, 12.5% less than foreslice, keep-alive 5m" in lines
     starting = list(summary_lines("x", [replace(found, left_out=())], Gap.of(Decimal(0), [found])))
     assert said + "the time ended before their nodes were ready" in starting
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (
+            1,
+            "1 pod was interrupted when its machine ended, and did not finish; "
+            "the cost is without the rest of its work",
+        ),
+        (
+            2,
+            "2 pods were interrupted when their machines ended, and did not finish; "
+            "the cost is without the rest of their work",
+        ),
+    ],
+)
+def test_a_run_that_lost_pods_says_so_and_is_not_the_cheapest(lost: int, said: str) -> None:
+    runs = [
+        replace(OUTCOME, usd=Decimal(40), keep_alive="0s", interrupted=lost),
+        replace(OUTCOME, usd=Decimal(80)),
+        replace(OUTCOME, usd=Decimal(70), policy="closing"),
+    ]
+    lines = list(summary_lines("x", runs, Gap.of(Decimal(60), runs)))
+    assert f"foreslice, keep-alive 0s: {said}" in lines
+    assert not any("less than that" in line for line in lines), "the end of the time has nothing to do with it"
+    assert "cheapest: closing, keep-alive 5m, 12.5% less than foreslice, keep-alive 5m" in lines
 
 
 def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
