@@ -31,10 +31,10 @@ class Outcome:
     GPU-hours: `paid` is from launch to the machine's end, `allocated` while a pod runs, `starting` from launch to the
     registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
     (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `interrupted`: pods that ran until their
-    machine ended, and did not finish. `moved`: pods that were evicted and created
-    again; their second start is no wait. `waits`: seconds from arrival to start of
-    each task that started, ascending. `reconciles` counts the passes of the production loop. `left_out`: the most
-    frequent reasons why pods waited for a node that nothing could launch at the end.
+    machine ended, and did not finish. `moved`: evictions to where pods cost less; `evicted`: those before a machine
+    ended, of pods that were created again. The second start of either is no wait. `waits`: seconds from arrival to
+    start of each task that started, ascending. `reconciles` counts the passes of the production loop. `left_out`: the
+    most frequent reasons why pods waited for a node that nothing could launch at the end.
     """
 
     policy: str
@@ -45,6 +45,7 @@ class Outcome:
     never_started: int
     interrupted: int
     moved: int
+    evicted: int
     hours: float
     usd: Decimal
     gpu_hours_paid: float
@@ -110,6 +111,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
             "neverStarted": outcome.never_started,
             "interrupted": outcome.interrupted,
             "moved": outcome.moved,
+            "evicted": outcome.evicted,
         },
         "leftOut": list(outcome.left_out),
         "hours": round(outcome.hours, 3),

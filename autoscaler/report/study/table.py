@@ -79,6 +79,8 @@ def summary_lines(name: str, outcomes: Sequence[Outcome], gap: Gap) -> Iterator[
     yield from _best_of_others(outcomes, gap)
     for moving in (outcome for outcome in outcomes if outcome.moved):
         yield f"{moving.name}: {counted(moving.moved, 'pod')} moved to where they cost less"
+    for ending in (outcome for outcome in outcomes if outcome.evicted):
+        yield f"{ending.name}: {counted(ending.evicted, 'pod')} evicted before a block ended, and created again"
     complete = [outcome for outcome in outcomes if outcome.complete]
     if len(complete) < 2:
         return

@@ -97,7 +97,7 @@ class Ledger:
         self._interrupted = 0
         self._evicted: list[Task] = []  # the remaining work of pods that their owners create again
         self._moved = 0
-        self._cut: set[str] = set()  # the tasks that are the rest of pods whose machine ended
+        self._cut: set[str] = set()  # the names of tasks that are the rest of pods whose machine ended
         self._timeline = Timeline(start)
         self.finished = 0
 
@@ -233,10 +233,11 @@ class Ledger:
             if phase == "Succeeded":
                 self.finished += 1
             elif (rest := _rest_of(pod, now)) is not None:
-                self._moved += 1
-                name = f"{rest.name.partition('--')[0]}--{self._moved}"
+                name = f"{rest.name.partition('--')[0]}--{self._moved + len(self._cut) + 1}"
                 if pod.prepaid:
                     self._cut.add(name)
+                else:
+                    self._moved += 1
                 self._evicted.append(replace(rest, name=name))
             else:
                 self._interrupted += 1
@@ -280,6 +281,7 @@ class Ledger:
             never_started=sum(pod.started is None for pod in first),
             interrupted=self._interrupted + self._stranded,
             moved=self._moved,
+            evicted=len(self._cut),
             hours=(now - self._start).total_seconds() / _HOUR,
             usd=usd,
             gpu_hours_paid=hours.paid,

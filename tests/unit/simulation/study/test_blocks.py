@@ -121,6 +121,8 @@ def test_a_pod_whose_block_ends_is_interrupted_unless_it_finishes_elsewhere(
     outcome = Run(found.study, Variant("foreslice"), found.catalog).outcome()
     assert (outcome.finished, outcome.interrupted, outcome.never_started) == (finished, interrupted, 0)
     assert outcome.complete is not bool(interrupted)
+    evicted = int(checkpoint is not None)
+    assert (outcome.moved, outcome.evicted) == (0, evicted), "it does not move to where it costs less"
 
 
 @pytest.mark.parametrize("window", [(-5, 0), (24, 30)])

@@ -145,6 +145,16 @@ def test_a_run_that_lost_pods_says_so_and_is_not_the_cheapest(lost: int, said: s
     assert "cheapest: closing, keep-alive 5m, 12.5% less than foreslice, keep-alive 5m" in lines
 
 
+def test_moves_and_evictions_are_told_apart() -> None:
+    """Only the former save anything."""
+    runs = [replace(OUTCOME, moved=1), replace(OUTCOME, policy="closing", evicted=2)]
+    lines = list(summary_lines("x", runs, Gap.of(Decimal(0), runs)))
+    assert [line for line in lines if "moved" in line or "evicted" in line] == [
+        "foreslice, keep-alive 5m: 1 pod moved to where they cost less",
+        "closing, keep-alive 5m: 2 pods evicted before a block ended, and created again",
+    ]
+
+
 def test_the_cheapest_greedy_run_is_what_others_are_compared_with() -> None:
     slow = replace(OUTCOME, usd=Decimal(70), keep_alive="0s", waits=(0.0, 10.0, 20.0, 401.0))
     quick = replace(OUTCOME, usd=Decimal(80))

@@ -32,6 +32,7 @@ OUTCOME = Outcome(
     never_started=0,
     interrupted=0,
     moved=0,
+    evicted=0,
     hours=2.0,
     usd=Decimal("12.5"),
     gpu_hours_paid=10.0,

@@ -167,7 +167,7 @@ def lonely_rest(checkpoint: timedelta | None) -> Study:
 def test_a_moved_pod_does_the_rest_of_its_work_on_a_cheaper_machine(checkpoint: timedelta | None, moves: bool) -> None:
     stays = Run(lonely_rest(checkpoint), Variant("foreslice"), catalog()).outcome()
     found = Run(lonely_rest(checkpoint), Variant("cheaper"), catalog()).outcome()
-    assert (found.finished, found.interrupted, found.moved) == (2, 0, int(moves))
+    assert (found.finished, found.interrupted, found.moved, found.evicted) == (2, 0, int(moves), 0)
     assert found.nodes == ({"g6.12xlarge": 1, "g6.xlarge": 1} if moves else {"g6.12xlarge": 1})
     assert stays.moved == 0
     assert (found.usd < stays.usd / 2) is moves
