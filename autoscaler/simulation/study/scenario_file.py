@@ -105,9 +105,9 @@ def _tasks(workloads: list[_Workload], length: timedelta, seed: int) -> Iterator
 
 def _late(workloads: list[_Workload], tasks: Sequence[Task]) -> Iterator[str]:
     """The workloads of which tasks are missing because they arrive after the end."""
-    made = Counter(task.place for task in tasks)
+    made = Counter(task.name.rpartition("-")[0] for task in tasks)  # several workloads may stand on one line
     for workload in workloads:
-        arrived = made[workload.place]
+        arrived = made[workload.name]
         missing = len(workload.arrivals.at) - arrived if workload.arrivals.at else int(not arrived)
         if missing:
             what = counted(missing, "task") if arrived else "every task"

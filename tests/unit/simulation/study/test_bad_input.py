@@ -278,6 +278,17 @@ def test_tasks_that_arrive_after_the_end_are_told_beside_others(arrivals: str, s
     assert [line.startswith(f"s.yaml:8: a: {said}") for line in left_out] == [True] * bool(said)
 
 
+def test_late_tasks_of_workloads_on_one_line_are_told_apart() -> None:
+    """As in JSON. One is called as a task of the other."""
+    names = (("a", "[1h, 30h]"), ("a-1", "[2h]"), ("b", "[2h, 25h, 26h]"))
+    lines = ", ".join(f"{{name: {name}, arrivals: {{at: {at}}}, duration: 1h, gpus: 1}}" for name, at in names)
+    (document,) = read_yaml(f"kind: Simulation\nspec: {{length: 1d, workloads: [{lines}]}}\n", "s.yaml")
+    assert [line.partition(" after")[0] for line in read_scenario(document, ()).late] == [
+        "s.yaml:2: a: 1 task arrives",
+        "s.yaml:2: b: 2 tasks arrive",
+    ]
+
+
 def test_a_gang_that_the_limits_never_admit_is_refused() -> None:
     pool = copied(POOL)
     pool["spec"]["limits"] = {"nodes": 1}
