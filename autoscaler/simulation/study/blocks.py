@@ -68,15 +68,20 @@ def refuse_closed(blocks: Iterable[CapacityBlock], start: datetime, length: time
             )
 
 
+def refuse_unoffered(blocks: Iterable[CapacityBlock], offered: Iterable[Candidate]) -> None:
+    """Raises BadInputError for a block that no pool offers: it would never be used."""
+    names = {found.block.name for found in offered if found.block is not None}
+    for block in blocks:
+        if block.name not in names:
+            step = "name a pool with capacityTypes: [capacity-block] that admits its instance type and zone"
+            raise BadInputError(f"no pool offers the machines of CapacityBlock {block.name}", next_step=step)
+
+
 def prepaid_of(
     blocks: Sequence[CapacityBlock], offered: Iterable[Candidate], snapshot: Snapshot, start: datetime
 ) -> tuple[Prepaid, ...]:
-    """The machines of the blocks. Raises BadInputError for a block that no pool offers: it would never be used."""
+    """The machines of the blocks, all of which are offered."""
     rooms = {found.block.name: room_of(found, snapshot) for found in offered if found.block is not None}
-    for block in blocks:
-        if block.name not in rooms:
-            step = "name a pool with capacityTypes: [capacity-block] that admits its instance type and zone"
-            raise BadInputError(f"no pool offers the machines of CapacityBlock {block.name}", next_step=step)
     return tuple(
         Prepaid(rooms[block.name], block.count, block.starts_at - start, block.ends_at - start) for block in blocks
     )

@@ -12,17 +12,18 @@ from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded, load
+from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import candidates_of
+from autoscaler.planning.supply.candidates import Candidate, candidates_of
 from autoscaler.planning.unusable_fields import unusable_fields
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.words import counted
 from autoscaler.simulation.api_server import copied
-from autoscaler.simulation.study.blocks import blocks_of, open_always, prepaid_of, refuse_closed
+from autoscaler.simulation.study.blocks import blocks_of, open_always, prepaid_of, refuse_closed, refuse_unoffered
 from autoscaler.simulation.study.bound import Machines
 from autoscaler.simulation.study.entrance import kind_of
 from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
@@ -76,8 +77,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     kept = Catalog.of(
         (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
     )
-    if not offered:
-        raise _nothing_offered(study, loaded.snapshot, catalog)
+    _refuse_unoffered(study, blocks, offered, loaded.snapshot, catalog)
     _refuse_prices([c.usd_per_hour for c in offered])
     hopeless = dict(_hopeless(plan_for(loaded.snapshot, kept, _POLICY, START), samples))
     hopeless |= _beyond_limits(replace(study, objects=opened), samples, hopeless.keys(), kept)
@@ -124,10 +124,20 @@ def _places(samples: Sequence[Task]) -> Mapping[str, str]:
     return found
 
 
-def _nothing_offered(study: Study, snapshot: Snapshot, catalog: Catalog) -> BadInputError:
-    wrong = "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(snapshot, catalog))
-    step = "look at their requirements: `foreslice catalog list` shows what there is"
-    return BadInputError(f"{study.name}: no instance type matches the pools{wrong}", next_step=step)
+def _refuse_unoffered(
+    study: Study,
+    blocks: Sequence[CapacityBlock],
+    offered: Sequence[Candidate],
+    snapshot: Snapshot,
+    catalog: Catalog,
+) -> None:
+    """Raises BadInputError if the pools offer nothing, or not the machines of a block. Wrong fields are told first."""
+    wrong = "" if offered else "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(snapshot, catalog))
+    if not wrong:
+        refuse_unoffered(blocks, offered)
+    if not offered:
+        step = "look at their requirements: `foreslice catalog list` shows what there is"
+        raise BadInputError(f"{study.name}: no instance type matches the pools{wrong}", next_step=step)
 
 
 def _refuse_prices(prices: Sequence[Decimal | None]) -> None:

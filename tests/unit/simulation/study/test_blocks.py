@@ -139,6 +139,20 @@ def test_a_block_that_no_pool_offers_is_refused(spec: dict[str, str]) -> None:
         checked(task(1, 0, 60), blocks=(block(0, 5, **spec),))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, "no pool offers the machines of CapacityBlock november"),
+        ({"drivers": {"profiles": ["nvidai"]}}, "no instance type matches the pools\n.*'nvidai'"),
+    ],
+)
+def test_a_block_of_the_only_pool_which_offers_no_blocks_is_refused(wrong: dict[str, Any], said: str) -> None:
+    """Such a pool buys nothing either. A field that is wrong in itself comes first."""
+    pool = {**POOL, "spec": {**POOL["spec"], "capacityTypes": ["on-demand"], **wrong}}
+    with pytest.raises(BadInputError, match=said):
+        prepare(Study("s", (task(1, 0, 60),), (pool, block(0, 5, pool="gpu"))), catalog(), skip=False)
+
+
 @pytest.mark.parametrize("opens", [5, 50])
 def test_a_task_waits_for_the_only_block_that_takes_it(opens: float) -> None:
     """Nothing runs and nothing is paid until then."""
