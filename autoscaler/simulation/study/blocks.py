@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_BLOCKS
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_block import NO_TAINT, parse_capacity_block
+from autoscaler.kube.custom.schema import duration_text
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.kubelets import PUBLISHING
 from autoscaler.simulation.study.bound import Prepaid, room_of
+from instance_catalog.dataclass import replace
 from instance_catalog.types.instance_type import CapacityType
 from providers.contract import OfferingKey
 from providers.simulated.cloud import SimulatedCloud
+
+# So long before the end of a block the cloud takes its machines back.
+_RECLAIM: Final = timedelta(minutes=30)
 
 
 def blocks_of(objects: Iterable[Object]) -> Iterator[CapacityBlock]:
@@ -54,17 +61,29 @@ def reserve(blocks: Iterable[CapacityBlock], cloud: SimulatedCloud) -> None:
             count=block.count,
             starts_at=block.starts_at,
             ends_at=block.ends_at,
+            reclaim=_RECLAIM,
             tags=block.reservation_tags,
         )
 
 
-def refuse_closed(blocks: Iterable[CapacityBlock], start: datetime, length: timedelta | None) -> None:
-    """Raises BadInputError for a block that is not open while the simulation runs."""
+def refuse_closed(
+    blocks: Iterable[CapacityBlock], start: datetime, length: timedelta | None, *, boot: timedelta
+) -> None:
+    """Raises BadInputError for a block that is not open while the simulation runs, or that is drained before its first
+    machine, which takes `boot` to register, is ready for pods."""
+    ready = boot + PUBLISHING
     for block in blocks:
         if block.ends_at <= start or (length is not None and block.starts_at >= start + length):
             raise BadInputError(
                 f"CapacityBlock {block.name} is not open while the simulation runs",
                 next_step=f"write startsAt and endsAt on its clock, which begins at {start:%Y-%m-%dT%H:%M:%SZ}",
+            )
+        if replace(block, reclaim_at=block.ends_at - _RECLAIM).drain_starts <= max(block.starts_at, start) + ready:
+            drained = duration_text(_RECLAIM + block.drain.budget)
+            raise BadInputError(
+                f"CapacityBlock {block.name} is too short for any pod: its machines are drained {drained} before "
+                f"endsAt, and need {duration_text(ready)} to start",
+                next_step="write a later endsAt, or a shorter drain.budget",
             )
 
 

@@ -67,7 +67,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
         step = "add a CapacityPool: beside the scenario, or with -f; docs/simulate.md has one"
         raise BadInputError("there is no CapacityPool, so no node can be launched", next_step=step)
     blocks = tuple(blocks_of(study.objects))
-    refuse_closed(blocks, START, study.length)
+    refuse_closed(blocks, START, study.length, boot=study.boot)
     opened = tuple(open_always(m, START) if m["kind"] == CAPACITY_BLOCKS.kind else m for m in study.objects)
     objects = [_unlimited(manifest) for manifest in opened]
     samples = _kinds(study.tasks)

@@ -132,6 +132,25 @@ def test_a_block_that_is_closed_all_the_time_is_refused(window: tuple[float, flo
     assert "which begins at 2026-11-02T00:00:00Z" in raised.value.next_step
 
 
+@pytest.mark.parametrize(
+    ("minutes", "budget", "refused"),
+    [(30, "15m", True), (47.75, "15m", True), (48, "15m", False), (90, "57m15s", True), (90, "57m", False)],
+)
+def test_a_block_that_is_drained_before_its_machine_is_ready_is_refused(
+    minutes: float, budget: str, refused: bool
+) -> None:
+    """The cloud takes machines back 30 minutes before its end; a machine is ready after 2m45s. It begins before the
+    simulation does."""
+    short = block(-5, minutes / 60, drain={"budget": budget})
+    tasks = (task(1, 0, 10), task(2, 0, 600, gpus=4))
+    if not refused:
+        assert checked(*tasks, blocks=(short,)).at_least < checked(*tasks, blocks=()).at_least
+        return
+    said = "CapacityBlock november is too short for any pod: its machines are drained .* before endsAt, and need 2m45s"
+    with pytest.raises(BadInputError, match=said):
+        checked(*tasks, blocks=(short,))
+
+
 @pytest.mark.parametrize("spec", [{"instanceType": "x9.large"}, {"zone": "us-east-1f"}, {"pool": "other"}])
 def test_a_block_that_no_pool_offers_is_refused(spec: dict[str, str]) -> None:
     """Its machines would never be used."""
