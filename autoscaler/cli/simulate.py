@@ -150,6 +150,8 @@ def simulate(
     prepared = prepare(study, catalog, skip=skip_unplaceable)
     for pool in _observing(prepared.study):
         click.echo(f"note: pool {pool} has mode Observe; here it launches as in mode Act", err=True)
+    for line in prepared.notes:
+        click.echo(f"note: {line}", err=True)
     for line in prepared.left_out:
         click.echo(f"left out: {line}", err=True)
     progress = _Progress()

@@ -11,6 +11,7 @@ from typing import Final
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS
 from autoscaler.errors import BadInputError
+from autoscaler.lint.advice import blocks_beyond_limits
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import Plan
@@ -52,12 +53,13 @@ _POLICY: Final = Policy(considered=0, alternates=0, budget=Budget(any_cost=True)
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """`study` has only tasks that can be placed, `catalog` the types that a pool admits; `left_out` are the other
-    tasks. `at_least`: the least cost of the study in dollars under any policy."""
+    tasks. `at_least`: the least cost of the study in dollars under any policy. `notes`: what is wasted."""
 
     study: Study
     catalog: Catalog
     left_out: tuple[str, ...]
     at_least: Decimal
+    notes: tuple[str, ...] = ()
 
 
 def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
@@ -99,7 +101,13 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
     study = replace(study, tasks=tasks)
     prepaid = prepaid_of(blocks, offered, loaded.snapshot, START)
     at_least = Machines.of(offered, loaded.snapshot).at_least(study, prepaid)
-    return Prepared(study, kept, (*study.late, *lines), at_least)
+    return Prepared(study, kept, (*study.late, *lines), at_least, tuple(_wasted(study, catalog)))
+
+
+def _wasted(study: Study, catalog: Catalog) -> Iterator[str]:
+    """A line for each block with more machines than its pools may have nodes."""
+    for found in blocks_beyond_limits(_loaded(study.objects, catalog, {}).snapshot):
+        yield f"{found.subject} {found.message}: {found.next_step}"
 
 
 def _beyond_limits(

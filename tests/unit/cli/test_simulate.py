@@ -134,3 +134,13 @@ def test_a_pod_that_is_lost_with_its_machine_is_told_by_the_exit_code(tmp_path: 
     found = CliRunner().invoke(simulate, options)
     assert found.exit_code == 3, found.output
     assert "1 pod was interrupted when its machine ended, and did not finish" in found.stdout
+
+
+def test_machines_of_a_block_that_are_never_launched_are_noted(tmp_path: Path) -> None:
+    block = tmp_path / "block.yaml"
+    text = (EXAMPLES / "block.yaml").read_text(encoding="utf-8")
+    block.write_text(text.replace("count: 1", "count: 2"), encoding="utf-8")
+    found = run(str(EXAMPLES / "day.yaml"), "-f", str(block), "--policy", "foreslice", "--first", "1")
+    assert found.stderr.startswith(
+        "note: CapacityBlock evening has 2 machines, and pool prepaid launches no more than 1"
+    )

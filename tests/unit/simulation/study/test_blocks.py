@@ -151,6 +151,16 @@ def test_a_block_that_is_drained_before_its_machine_is_ready_is_refused(
         checked(*tasks, blocks=(short,))
 
 
+def test_machines_of_a_block_above_the_limit_of_its_pool_are_noted() -> None:
+    """As `plan` notes it."""
+    assert checked(task(1, 0, 60), blocks=(block(0, 5, count=20),)).notes == ()
+    (said,) = checked(task(1, 0, 60), blocks=(block(0, 5, count=21),)).notes
+    assert said == (
+        "CapacityBlock november has 21 machines, and pool prepaid launches no more than 20 (spec.limits.nodes): "
+        "the others are paid for and never launched: raise the limit"
+    )
+
+
 @pytest.mark.parametrize("spec", [{"instanceType": "x9.large"}, {"zone": "us-east-1f"}, {"pool": "other"}])
 def test_a_block_that_no_pool_offers_is_refused(spec: dict[str, str]) -> None:
     """Its machines would never be used."""
