@@ -14,7 +14,7 @@ hours. The history of tries is only in memory: after a restart the nodes are tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -24,6 +24,8 @@ from typing import Final
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.consolidation.candidates import (
@@ -137,7 +139,22 @@ def _tried(
         counts = by_acting_pools(result, pools) or not found.acts
         if counts and _may_take(result, context.snapshot, tried, found.now):
             moves.append(result)
-    after = replace(
+    after = _seen(tried, batch, together, answers, again, found, context.snapshot.claims)
+    best = _best((move for move in moves if by_acting_pools(move, pools)), found)
+    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
+
+
+def _seen(
+    tried: MovesTried,
+    batch: Sequence[ProvisionedNode],
+    together: Sequence[ProvisionedNode] | None,
+    answers: Mapping[str, Reason],
+    again: Mapping[str, datetime],
+    found: Candidates,
+    claims: Mapping[str, ResourceClaim],
+) -> MovesTried:
+    """The state after these tries. `again`: when a refused move is tried again although nothing has changed."""
+    return replace(
         tried,
         last=found.now,
         going=(),
@@ -149,15 +166,12 @@ def _tried(
             batch,
             answers,
             found.pods,
-            context.snapshot.claims,
+            claims,
             outline=tried.outline,
             again=again,
             now=found.now,
         ),
     )
-
-    best = _best((move for move in moves if by_acting_pools(move, pools)), found)
-    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
 
 
 def _best(moves: Iterable[Move], found: Candidates) -> Move | None:
