@@ -21,7 +21,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.consolidation.moves import MoveContext
-from autoscaler.planning.disruption.consolidation.tried_moves import PAUSE, MovesTried
+from autoscaler.planning.disruption.consolidation.tried_moves import NO_SECOND, PAUSE, MovesTried
 from autoscaler.planning.disruption.running import ends_soon, price_now
 from instance_catalog.types.catalog import Catalog
 
@@ -40,8 +40,6 @@ _PODS_TOGETHER: Final = 512
 _SOON: Final = timedelta(seconds=1)
 # A new node is not moved: the pods that it was bought for may not be bound yet.
 _SETTLED: Final = timedelta(minutes=10)
-# The time between two replacements for the same node; it doubles each time.
-NO_SECOND: Final = timedelta(hours=1)
 
 
 class Candidates:
@@ -125,7 +123,8 @@ class Candidates:
         most = _PLANNED_TOGETHER if self._affordable >= TRIES else self._affordable
         first = int(self.now.timestamp() // _TOGETHER.total_seconds()) * most % len(nodes) if len(nodes) > most else 0
         looked_at = [*nodes[first:], *nodes[:first]][:_LOOKS]
-        found = list(islice((node for node in looked_at if self._obstacle(node) is None), most))
+        possible = (n for n in looked_at if tried.may_replace(n.name, self.now) and self._obstacle(n) is None)
+        found = list(islice(possible, most))
         pods = list(accumulate(len(self.pods[node.node_name]) for node in found))
         return found[: max(2, bisect(pods, _PODS_TOGETHER))]
 

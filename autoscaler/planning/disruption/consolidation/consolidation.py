@@ -15,11 +15,10 @@ hours. The history of tries is only in memory: after a restart the nodes are tri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from typing import Final
 
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
@@ -29,7 +28,6 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.budgets import Budgets
 from autoscaler.planning.disruption.consolidation.candidates import (
-    NO_SECOND,
     TRIES,
     Candidates,
     is_new,
@@ -58,8 +56,6 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
-
-_LONGEST_WAIT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +246,9 @@ def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) 
     return all(
         all(found.allow(node) for found in (budgets, later))
         and node.name not in replaced
-        and _may_replace(tried.replaced.get(node.name), now)
+        and tried.may_replace(node.name, now)
         for node in move.nodes
     )
-
-
-def _may_replace(before: tuple[datetime, int] | None, now: datetime) -> bool:
-    """True if the last replacement is long enough ago: the time grows with the number of replacements in vain."""
-    return before is None or now >= before[0] + min(NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
 
 
 def _explained(plan: Plan, tried: MovesTried) -> Plan:

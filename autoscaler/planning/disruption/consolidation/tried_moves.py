@@ -18,6 +18,9 @@ PAUSE: Final = timedelta(seconds=15)
 AGAIN: Final = timedelta(minutes=5)
 # The same for a node that a plan would leave as it is, while its pods have no more room elsewhere.
 UNCHANGED: Final = timedelta(hours=6)
+# The time between two replacements for the same node; it doubles each time.
+NO_SECOND: Final = timedelta(hours=1)
+_LONGEST_WAIT: Final = timedelta(days=1)
 _NO_TIMES: Final[FrozenMap[str, datetime]] = FrozenMap()
 _NOT_REPLACED: Final[FrozenMap[str, tuple[datetime, int]]] = FrozenMap()
 _NO_ANSWERS: Final[FrozenMap[str, Reason]] = FrozenMap()
@@ -54,6 +57,12 @@ class MovesTried:
     def is_later_than(self, now: datetime) -> bool:
         """True if the clock was set back: nothing would be tried until it has caught up."""
         return any(at > now + PAUSE for at in (*self.tried.values(), self.last or now))
+
+    def may_replace(self, name: str, now: datetime) -> bool:
+        """True if the last replacement of the ProvisionedNode is long enough ago: the time grows with the number of
+        replacements in vain."""
+        before = self.replaced.get(name)
+        return before is None or now >= before[0] + min(NO_SECOND * 2 ** min(before[1] - 1, 10), _LONGEST_WAIT)
 
     def next_for(self, name: str, now: datetime) -> datetime:
         """When the ProvisionedNode is tried next; `now` if it never was."""

@@ -178,3 +178,18 @@ def test_no_more_pods_than_a_plan_can_take() -> None:
 
     step(state(pods, map(node, names)), tried)
     assert max(together) == 17, "of 30 pods each, at most 512 pods"
+
+
+def test_a_node_that_is_not_replaced_again_now_spoils_no_set() -> None:
+    """Its replacements were in vain."""
+    names: list[str] = []
+
+    def tried(without: Snapshot) -> Plan:
+        gone = [one.name for one in without.provisioned if one.phase is Phase.DRAINING]
+        names.extend(gone if len(gone) > 1 else [])
+        return Plan()
+
+    seen = replace(NOTHING_TRIED, replaced=FrozenMap({"a": (NOW - timedelta(hours=2), 3)}))
+    seen = replace(seen, tried=FrozenMap(dict.fromkeys("abc", NOW)), last=NOW - timedelta(hours=1))
+    step(state(PODS, NODES), tried, seen)
+    assert set(names) == {"b", "c"}
