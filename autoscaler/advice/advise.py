@@ -57,6 +57,7 @@ from autoscaler.advice.pool_changes import (
     gives_up_label,
     keys_allowed,
     keys_served,
+    overflows,
     parts_of_cards,
     raise_limit,
     requirements,
@@ -104,7 +105,8 @@ _PREPARING = frozenset(
 _OPENING = frozenset({ChangeKind.DROP_ANNOTATION, ChangeKind.CLAIM_PARTS, ChangeKind.DESCRIBE_DRIVER})
 # What people tell the plan about the machine that they want: its price, or that they have bought it …
 _TO_FIND_OUT = frozenset({ChangeKind.SET_PRICE, ChangeKind.ADD_BLOCK})
-_HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION})  # … which is what reasons say of machines that fit …
+# … which is what reasons say of machines that fit …
+_HOW_SOLD = frozenset({Code.NO_PRICE, Code.NEEDS_RESERVATION, Code.OVERFLOW_NEVER})
 # … beside which nobody wants another machine.
 _GIVE_UP = frozenset({ChangeKind.DROP_CONDITION, ChangeKind.DROP_CONSTRAINT})
 # Nothing about a node changes these: the object is wrong or not there, somebody else has the pod, it waits by itself,
@@ -332,7 +334,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
 _Searches: TypeAlias = tuple[Callable[[Situation], Iterator[Change]], ...]
 _ALLOWING: _Searches = (
     *(tolerations, device_tolerations, unconsumed_requests, capacity_types, allowed_types, parts_of_cards),
-    volume_claims,
+    *(overflows, volume_claims),
 )
 _REWORDING: _Searches = (
     *(openings, plugins, claims_apart, rewritten_selectors, renamed_capacities, renamed_types, labels_of_auto_mode),

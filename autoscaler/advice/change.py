@@ -32,6 +32,7 @@ class ChangeKind(Enum):
     )
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
+    ALLOW_OVERFLOW = "AllowOverflow"  # blocks: to which alone the pool keeps
     ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
     ADD_VOLUME_CLAIMS = "AddVolumeClaims"  # claims: PersistentVolumeClaims that do not exist; tried: with which volume
     ADD_STORAGE_CLASSES = "AddStorageClasses"  # classes: that are not in sight; shared: by pods of several nodes; tried

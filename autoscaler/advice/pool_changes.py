@@ -106,6 +106,15 @@ def parts_of_cards(asked: Situation) -> Iterator[Change]:
         yield Change.of(ChangeKind.ALLOW_PARTS, pool_subject(pool), edit, share=shares[0])
 
 
+def overflows(asked: Situation) -> Iterator[Change]:
+    """Other capacity than that of a pool's blocks, where the plan names these as a reason."""
+    named = {r.detail.get("pool"): r.detail["blocks"] for r in asked.reasons if r.code is Code.OVERFLOW_NEVER}
+    for pool in asked.pools:
+        if pool.name in named:
+            edit = on_pool(pool.name, lambda pool: replace(pool, overflow=Permission.ALLOW))
+            yield Change.of(ChangeKind.ALLOW_OVERFLOW, pool_subject(pool), edit, blocks=named[pool.name])
+
+
 def _allowing(where: Where, types: tuple[CapacityType, ...]) -> Where:
     return replace(where, capacity_types=types)
 

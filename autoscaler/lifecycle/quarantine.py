@@ -49,6 +49,7 @@ _KEEPS_FROM_BUYING: Final = frozenset(
         Code.POOL_LIMIT,
         Code.SPENDING_GUARD,
         Code.BLOCK_FULL,
+        Code.OVERFLOW_NEVER,
         Code.GROUPS_FULL,
         Code.SHORTAGE,
         Code.LAUNCH_FAILED,

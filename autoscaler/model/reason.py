@@ -120,6 +120,7 @@ class Code(Enum):
     NOT_IN_GROUPS = "NotInGroups"  # kind, template: no group of the node template starts it; block: of this block
     GROUPS_FULL = "GroupsFull"  # kind, template, instance_type, zone, most: its groups are full
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
+    OVERFLOW_NEVER = "OverflowNever"  # pool, blocks: it may launch these alone; ended: when the last of them did
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
     LAUNCH_FAILED = "LaunchFailed"  # error, message, until: the provider's answer

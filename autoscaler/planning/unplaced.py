@@ -221,7 +221,10 @@ _NOWHERE = (
 
 
 # Reasons of one offering that apply to all in its place or of its kind.
-_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS)
+_OF_ALL = (
+    *(Code.NEEDS_RESERVATION, Code.OVERFLOW_NEVER, Code.NO_PRICE),
+    *(Code.NOT_RUNNABLE, Code.FRACTION_UNASKED, Code.NOT_IN_GROUPS),
+)
 
 
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:

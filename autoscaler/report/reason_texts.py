@@ -124,6 +124,12 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "{capacity_type} capacity needs a CapacityBlock",
             "needs a CapacityBlock",
         ),
+        Code.OVERFLOW_NEVER: (
+            "pool {pool} has spec.overflow: Never and CapacityBlock {blocks} (ended at {ended}), so it launches no "
+            "other capacity: set spec.overflow to Allow, or delete the CapacityBlock",
+            "pool {pool} has spec.overflow: Never and CapacityBlock {blocks}, so it launches no other capacity: set "
+            "spec.overflow to Allow",
+        ),
         Code.FITS: ("fits",),
         Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
         Code.PREFERRED: (

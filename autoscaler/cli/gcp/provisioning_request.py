@@ -24,6 +24,8 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 
 _CLOUD = "gcp"
+# Reasons that only say that the machine is not bought on demand.
+_NOT_BOUGHT = (Code.NEEDS_RESERVATION, Code.OVERFLOW_NEVER)
 
 
 @click.command("provisioning-request")
@@ -141,7 +143,7 @@ def _unplaced(loaded: Loaded, directories: Sequence[Path]) -> Iterator[str]:
     free = replace(loaded, snapshot=replace(loaded.snapshot, pods=tuple(pods)))
     found = decided_for(free, directories, policy=Policy(), asked=Asked((_CLOUD,)))
     for left in (*found.plan.left_out, *found.plan.outside):
-        if left.reasons and all(reason.code is Code.NEEDS_RESERVATION for reason in left.reasons):
+        if left.reasons and all(reason.code in _NOT_BOUGHT for reason in left.reasons):
             continue
         yield f"pod {left.pod} has no place in the plan: `foreslice plan --cloud {_CLOUD}` with these files says why"
 

@@ -236,7 +236,9 @@ class CapacityPoolSpec(ApiModel):
     drivers: DriversSpec = DriversSpec()
     limits: LimitsSpec
     overflow: Literal["Never", "Allow"] = "Never"
-    """Allow: a pool of reserved capacity may launch other capacity once the reserved is full. Never: it may not."""
+    """Only in pools that a CapacityBlock names in spec.pool. Never: the pool launches no on-demand, spot or flex-start
+    capacity as long as the CapacityBlock exists, even if the block is full, has not begun or has ended. Allow: it does
+    where the blocks are not enough."""
     baseline: Annotated[Items[BaselineSpec], Field(max_length=20)] = ()
     """The nodes that the pool keeps even without pods: of entries whose windows are open, the greatest number counts.
     Example: `[{replicas: 2, schedule: "* 8-18 * * 1-5", timeZone: Europe/Berlin}]`. Missing nodes are of the offering

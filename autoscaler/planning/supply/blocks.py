@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
-from autoscaler.model.capacity import CapacityBlock, UnknownDurationPolicy
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Permission, UnknownDurationPolicy
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason, Subject
@@ -89,3 +89,24 @@ def available(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) ->
     """
     free = block.count - len(nodes_of(block, provisioned))
     return max(0, free if block.available is None else min(free, block.available))
+
+
+def kept_to_blocks(pool: CapacityPool, snapshot: Snapshot) -> tuple[CapacityBlock, ...]:
+    """The blocks that keep a pool from launching unreserved capacity: those that name it, unless it may overflow.
+
+    They keep it from that before they begin, while they are full and after they have ended, until their objects are
+    deleted: time alone never makes a pool that a team has paid in advance cost more.
+    """
+    if pool.overflow is Permission.ALLOW:
+        return ()
+    return tuple(block for block in snapshot.blocks if block.pool == pool.name)
+
+
+def overflow_refused(
+    pool: CapacityPool, blocks: tuple[CapacityBlock, ...], subject: Subject, *, now: datetime
+) -> Reason:
+    """Why the pool does not launch unreserved capacity; with the end of the last of its blocks, once that is past."""
+    last = max(block.ends_at for block in blocks)
+    ended = {"ended": last.isoformat(timespec="seconds")} if last <= now else {}
+    names = tuple(block.name for block in blocks)
+    return Reason.of(Code.OVERFLOW_NEVER, subject, pool=pool.name, blocks=names, **ended)

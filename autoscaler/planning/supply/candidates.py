@@ -15,7 +15,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.blocks import available
+from autoscaler.planning.supply.blocks import available, kept_to_blocks, overflow_refused
 from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, running_drivers
 from autoscaler.planning.supply.groups import group_keys, in_groups
 from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
@@ -206,10 +206,8 @@ def _catalog_offers(
 ) -> Iterator[_Offer]:
     """The offerings of the catalog that the pool may buy.
 
-    A pool with a reservation does not overflow unless its spec says so. If open blocks have types (`held`), no other
-    block with these types is bought before they are used.
+    If open blocks have types (`held`), no other block with these types is bought before they are used.
     """
-    reserved_only = pool.overflow is Permission.NEVER and any(block.pool == pool.name for block in snapshot.blocks)
     wanted = places_of(pool, named)
     for instance_type in types:
         for place in wanted:
@@ -220,9 +218,7 @@ def _catalog_offers(
                     continue
                 if kind is CapacityType.CAPACITY_BLOCK and instance_type.name in held:
                     continue
-                offering = instance_type.offering(kind, zone=place.zone, region=place.region)
-                if offering.capacity_type.needs_reservation or not reserved_only:
-                    yield _Offer(instance_type, offering)
+                yield _Offer(instance_type, instance_type.offering(kind, zone=place.zone, region=place.region))
 
 
 def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
@@ -295,6 +291,9 @@ def _barred(
         others = () if candidate.instance_type.sold_on_demand else candidate.instance_type.capacity_types
         sold = {"sold_as": tuple(kind.value for kind in others)} if others else {}
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type, **sold)
+    kept_to = () if offering.capacity_type.needs_reservation else kept_to_blocks(candidate.pool, snapshot)
+    if kept_to:
+        return overflow_refused(candidate.pool, kept_to, subject, now=now)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
         return Reason.of(Code.NO_PRICE, subject, region=offering.region, cloud=candidate.instance_type.cloud)
     for backoff in snapshot.backoffs:

@@ -23,6 +23,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ),
     ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
+    ChangeKind.ALLOW_OVERFLOW: "set spec.overflow to Allow, so that it launches more than CapacityBlock {blocks}",
     ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.ADD_VOLUME_CLAIMS: (
         "create PersistentVolumeClaim {claims} (give it with its StorageClass of volumeBindingMode "

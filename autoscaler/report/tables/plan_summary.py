@@ -252,9 +252,11 @@ def _bar_text(reason: Reason, *, abbreviated: bool) -> str:
     text = text_of(_of_any_device(reason), abbreviated=abbreviated)
     if reason.code is Code.NO_PRICE and reason.subject.kind == "offering":
         return f"{reason.subject.name} would fit, but {text}"
-    if reason.code is not Code.NEEDS_RESERVATION:
+    if reason.code not in (Code.NEEDS_RESERVATION, Code.OVERFLOW_NEVER):
         return text
     why = text_of(replace(reason, subject=NO_SUBJECT), abbreviated=abbreviated)
+    if reason.code is Code.OVERFLOW_NEVER:
+        return f"{reason.subject.name} would fit, but {why}"
     sold = reason.detail.get("sold_as")
     kinds = [CapacityType(str(kind)) for kind in (sold if isinstance(sold, tuple) else ())]
     asked = " or ".join(kind.value for kind in kinds if not kind.needs_reservation)

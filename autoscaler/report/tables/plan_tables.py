@@ -231,8 +231,8 @@ def _considered(demand: Demand, *, wide: bool) -> Table:
 
 
 def _worth_showing(entry: Considered) -> bool:
-    """True if the offering is chosen, or fits and needs no reservation that is not declared."""
-    undeclared = any(reason.code is Code.NEEDS_RESERVATION for reason in entry.reasons)
+    """True if the offering is chosen, or fits and its pool may buy it without a reservation that is not declared."""
+    undeclared = any(reason.code in (Code.NEEDS_RESERVATION, Code.OVERFLOW_NEVER) for reason in entry.reasons)
     return entry.outcome.fits and not undeclared
 
 

@@ -46,7 +46,8 @@ class Machines:
     @staticmethod
     def of(candidates: Iterable[Candidate], snapshot: Snapshot) -> Machines:
         """Those with a price; the others are never bought. Machines of blocks are `Prepaid`."""
-        priced = ((candidate, candidate.usd_per_hour) for candidate in candidates if candidate.block is None)
+        bought = (candidate for candidate in candidates if candidate.block is None and candidate.barred is None)
+        priced = ((candidate, candidate.usd_per_hour) for candidate in bought)
         return Machines(tuple({(room_of(c, snapshot), price): None for c, price in priced if price is not None}))
 
     def at_least(self, study: Study, prepaid: Iterable[Prepaid] = ()) -> Decimal:

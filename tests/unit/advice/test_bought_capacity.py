@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from autoscaler.advice.advise import advise
@@ -9,11 +11,12 @@ from autoscaler.advice.change import ChangeKind
 from autoscaler.advice.prices import capacity_blocks
 from autoscaler.advice.situation import Situation
 from autoscaler.advice.trial import Advice
-from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode
+from autoscaler.model.capacity import CapacityPool, Hold, Limits, Mode, Permission
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Container, PodAffinityTerm
 from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.tables.plan_summary import left_out_lines
@@ -115,6 +118,41 @@ def test_who_has_a_block_is_told_of_its_taint_and_not_to_buy_another(hold: Hold)
         ChangeKind.TOLERATE,
         "foreslice.dev/capacity-block=march:NoSchedule",
     )
+
+
+def kept_to_a_block(*, ends: timedelta, overflow: Permission = Permission.NEVER) -> Snapshot:
+    """A pod that fits on machines of an hour, in a pool that the block "march" of one machine names."""
+    march = block("march", instance_type="bought", pool="team", count=1, available=0, ends_at=NOW + ends)
+    pool = CapacityPool("team", Mode.ACT, drivers=("nvidia",), limits=Limits(nodes=1), overflow=overflow)
+    return snapshot([pod("p", "c")], [claim("c", gpus(product="Small S1"))], pools=(pool,), blocks=(march,))
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        (
+            timedelta(hours=9),
+            "hourly would fit, but pool team has spec.overflow: Never and CapacityBlock march, so it launches no other "
+            "capacity: set spec.overflow to Allow",
+        ),
+        (
+            timedelta(0),
+            "hourly would fit, but pool team has spec.overflow: Never and CapacityBlock march (ended at "
+            f"{NOW.isoformat()}), so it launches no other capacity: set spec.overflow to Allow, or delete the "
+            "CapacityBlock",
+        ),
+    ],
+)
+def test_a_pool_that_keeps_to_its_block_says_so_also_after_the_end(ends: timedelta, reason: str) -> None:
+    given = kept_to_a_block(ends=ends)
+    found = plan_for(given, CATALOG, POLICY, NOW)
+    assert next(iter(left_out_lines(found.left_out[0]))) == reason
+    (first, *_) = advise(given.pods[0], given, CATALOG, found, POLICY, NOW)
+    assert change_text(first.change) == (
+        "pool team: set spec.overflow to Allow, so that it launches more than CapacityBlock march"
+    )
+    allowed = kept_to_a_block(ends=ends, overflow=Permission.ALLOW)
+    assert [node.offering.instance_type for node in plan_for(allowed, CATALOG, POLICY, NOW).launches] == ["hourly"]
 
 
 FLEX = replace(

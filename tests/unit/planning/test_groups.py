@@ -237,7 +237,7 @@ class TestBlocks:
         state = snapshot(*pairs(3, gpus(8)), blocks=(block(pool="team"),))
         strict = plan(replace(state, pools=(TEAM,)))
         assert [n.offering.capacity_type for n in strict.launches] == ["capacity-block"] * 2
-        assert why_left(strict, "p02") == [Code.BLOCK_FULL]
+        assert why_left(strict, "p02") == [Code.BLOCK_FULL, Code.OVERFLOW_NEVER]
         loose = plan(replace(state, pools=(replace(TEAM, overflow=Permission.ALLOW),)))
         assert sorted(n.offering.capacity_type for n in loose.launches) == ["capacity-block"] * 2 + ["on-demand"]
 

@@ -96,6 +96,13 @@ def test_scarce_hours_of_a_block_serve_what_costs_most_elsewhere() -> None:
     assert checked(*tasks, blocks=()).at_least - found == large
 
 
+def test_the_bound_has_no_machines_that_a_pool_keeps_from_buying() -> None:
+    """A task that outlasts the block of its pool, whose spec.overflow is Never, runs nowhere else."""
+    pool, held = POOL, block(0, 1, pool="gpu")
+    found = prepare(Study("s", (task(1, 0, 3 * HOUR),), (pool, held)), catalog(), skip=False)
+    assert found.at_least == 0
+
+
 def test_the_bound_is_never_above_the_cost() -> None:
     tasks = tuple(task(number, number * 900, 2400 + 60 * number) for number in range(8))
     found = checked(*tasks, blocks=(block(0.5, 2), block(1, 3, name="december", count=2)))
