@@ -14,6 +14,7 @@ import click
 from autoscaler.catalog_refresh.atomic_write import ensure_writable, replace_file
 from autoscaler.cli.common.choices import chosen_catalog
 from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.files import problems_text
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.terminal import show_progress
 from autoscaler.cluster.api import Object
@@ -33,7 +34,7 @@ from autoscaler.simulation.study.numbers import span
 from autoscaler.simulation.study.objects import product_names
 from autoscaler.simulation.study.prepared import Prepared, prepare
 from autoscaler.simulation.study.run import run_all
-from autoscaler.simulation.study.scenario_file import is_simulation, read_scenario
+from autoscaler.simulation.study.scenario_file import KIND, is_simulation, read_scenario
 from autoscaler.simulation.study.task import POLICIES, Study, Variant
 from autoscaler.simulation.study.trace_file import MEANINGS, TraceOptions, parse_columns, read_trace
 from instance_catalog.dataclass import replace
@@ -260,13 +261,17 @@ def _documents(source: Source) -> Iterator[Document]:
 
 
 def _objects(paths: Sequence[str], catalog: Catalog) -> Iterator[Object]:
-    """The manifests, checked as `plan` checks them; the scenario itself is none of Kubernetes' objects."""
+    """The manifests, checked as `plan` checks them, with the same warnings."""
     if not paths:
         return
     loaded = load(paths, stdin=sys.stdin, drivers=catalog.drivers.values(), skip_unknown=True)
     if not loaded.ok:
         problems = loaded.error_text
         raise BadInputError(f"the manifests cannot be used\n{problems}")
+    # The scenario itself is read elsewhere, so that it is none of the cluster's objects is no problem.
+    others = tuple(one for one in loaded.problems if one.about.partition(" ")[0] != KIND)
+    if others:
+        click.echo(problems_text(replace(loaded, problems=others)), err=True)
     for document in loaded.documents:
         if document.value["kind"] not in BY_KIND:
             step = "leave it out: the simulated cluster does not have it"

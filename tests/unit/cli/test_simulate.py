@@ -55,6 +55,23 @@ def test_pools_that_only_observe_are_named(tmp_path: Path) -> None:
     assert "note:" not in run(*TRACE, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--first", "1").stderr
 
 
+def test_fields_that_no_pool_or_block_has_are_named_as_plan_names_them(tmp_path: Path) -> None:
+    for name, was, wrong in (
+        ("day.yaml", "disruption: {after: 5m}", "disruption: {after: 5m, savings: {percent: 5}}"),
+        ("block.yaml", "  count: ", "  maxwait: 5h\n  count: "),
+    ):
+        text = (EXAMPLES / name).read_text(encoding="utf-8")
+        assert was in text
+        (tmp_path / name).write_text(text.replace(was, wrong, 1), encoding="utf-8")
+    found = run(str(tmp_path / "day.yaml"), "-f", str(tmp_path / "block.yaml"), "--policy", "greedy", "--first", "1")
+    problems = found.stderr.partition("greedy:")[0].splitlines()
+    assert [line.partition(": ")[0] for line in problems[::2]] == ["unknown field"] * 2
+    assert problems[0].endswith("CapacityBlock evening: spec.maxwait: unknown field 'maxwait'")
+    assert problems[2].endswith("CapacityPool gpu: spec.disruption.savings: unknown field 'savings'")
+    assert problems[1::2] == ["  did you mean 'maxWait'?", "  did you mean 'saving'?"]
+    assert "not an object of a cluster" not in found.stderr, "the scenario itself"
+
+
 def test_what_is_left_out_is_in_the_json_and_on_the_page(tmp_path: Path) -> None:
     page, trace = tmp_path / "page.html", tmp_path / "trace.csv"
     trace.write_text("arrival,gpus,duration\n0,1,60\n5,99,60\n", encoding="utf-8")
