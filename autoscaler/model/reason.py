@@ -119,7 +119,9 @@ class Code(Enum):
     FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not allow
     NOT_IN_GROUPS = "NotInGroups"  # kind, template: no group of the node template starts it; block: of this block
     GROUPS_FULL = "GroupsFull"  # kind, template, instance_type, zone, most: its groups are full
-    NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
+    # capacity_type: sold only to holders of a reservation or block; sold_as, or the block that is full, or block and
+    # when it begins, or ended, or drains and ends
+    NEEDS_RESERVATION = "NeedsReservation"
     OVERFLOW_NEVER = "OverflowNever"  # pool, blocks: it may launch these alone; ended: when the last of them did
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none

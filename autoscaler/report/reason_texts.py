@@ -121,6 +121,11 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
     {
         Code.NEEDS_RESERVATION: (
             "it is sold only as {sold_as}, and {capacity_type} capacity needs a CapacityBlock",
+            "{capacity_type} capacity needs an open CapacityBlock ({block} ended at {ended})",
+            "{capacity_type} capacity needs an open CapacityBlock ({block} drains since {drains}: its machines end at "
+            "{ends})",
+            "{capacity_type} capacity needs an open CapacityBlock ({block} begins at {begins})",
+            "{capacity_type} capacity needs a CapacityBlock with a machine left ({full} has none)",
             "{capacity_type} capacity needs a CapacityBlock",
             "needs a CapacityBlock",
         ),

@@ -107,6 +107,25 @@ def overflow_refused(
 ) -> Reason:
     """Why the pool does not launch unreserved capacity; with the end of the last of its blocks, once that is past."""
     last = max(block.ends_at for block in blocks)
-    ended = {"ended": last.isoformat(timespec="seconds")} if last <= now else {}
+    ended = {"ended": _minute(last)} if last <= now else {}
     names = tuple(block.name for block in blocks)
     return Reason.of(Code.OVERFLOW_NEVER, subject, pool=pool.name, blocks=names, **ended)
+
+
+def unusable_block(pool: CapacityPool, instance_type: str, snapshot: Snapshot, *, now: datetime) -> Mapping[str, str]:
+    """Facts of the block that has such machines for the pool and launches none now: one that is full, else the one that
+    begins next, else the last that was open. None of them if there is no such block."""
+    found = [b for b in snapshot.blocks if b.instance_type == instance_type and b.pool in ("", pool.name)]
+    for block in (block for block in found if block.open_at(now)):
+        return {"full": block.name}
+    for block in sorted((b for b in found if now < b.starts_at), key=lambda b: b.starts_at)[:1]:
+        return {"block": block.name, "begins": _minute(block.starts_at)}
+    for block in sorted(found, key=lambda b: b.reclaimed)[-1:]:
+        if block.reclaimed <= now:
+            return {"block": block.name, "ended": _minute(block.reclaimed)}
+        return {"block": block.name, "drains": _minute(block.drain_starts), "ends": _minute(block.reclaimed)}
+    return EMPTY
+
+
+def _minute(at: datetime) -> str:
+    return at.isoformat(timespec="minutes")

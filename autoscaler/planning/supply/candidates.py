@@ -15,7 +15,7 @@ from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.blocks import available, kept_to_blocks, overflow_refused
+from autoscaler.planning.supply.blocks import available, kept_to_blocks, overflow_refused, unusable_block
 from autoscaler.planning.supply.drivers import driver_sets, handed_out, plans_slices, running_drivers
 from autoscaler.planning.supply.groups import group_keys, in_groups
 from autoscaler.planning.supply.offering_labels import capacity_type_facts, offering_labels, type_facts
@@ -288,9 +288,7 @@ def _barred(
         held = {"block": ref.block} if ref.block else {}
         return Reason.of(Code.NOT_IN_GROUPS, subject, kind=template.kind, template=template.name, **held)
     if offering.capacity_type.needs_reservation and not offering.reservation:
-        others = () if candidate.instance_type.sold_on_demand else candidate.instance_type.capacity_types
-        sold = {"sold_as": tuple(kind.value for kind in others)} if others else {}
-        return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type, **sold)
+        return _needs_reservation(candidate, subject, snapshot, now=now)
     kept_to = () if offering.capacity_type.needs_reservation else kept_to_blocks(candidate.pool, snapshot)
     if kept_to:
         return overflow_refused(candidate.pool, kept_to, subject, now=now)
@@ -308,6 +306,17 @@ def _barred(
             }
             return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
+
+
+def _needs_reservation(candidate: Candidate, subject: Subject, snapshot: Snapshot, *, now: datetime) -> Reason:
+    """With the block that there is, if it cannot be used now; otherwise with how else the type is sold."""
+    kind, known = candidate.offering.capacity_type, candidate.instance_type
+    block = (
+        unusable_block(candidate.pool, known.name, snapshot, now=now) if kind is CapacityType.CAPACITY_BLOCK else EMPTY
+    )
+    others = () if known.sold_on_demand or block else known.capacity_types
+    sold = {"sold_as": tuple(kind.value for kind in others)} if others else {}
+    return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=kind, **sold, **block)
 
 
 def _unavailable(backoff: Backoff, subject: Subject) -> Reason:

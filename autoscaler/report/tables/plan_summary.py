@@ -261,7 +261,8 @@ def _bar_text(reason: Reason, *, abbreviated: bool) -> str:
     kinds = [CapacityType(str(kind)) for kind in (sold if isinstance(sold, tuple) else ())]
     asked = " or ".join(kind.value for kind in kinds if not kind.needs_reservation)
     instead = f", or allow {asked} (--allow, or spec.capacityTypes of a pool)" if asked else ""
-    return f"{reason.subject.name} would fit, but {why}: add one for what you have bought{instead}"
+    one = "another" if {"block", "full"} & reason.detail.keys() else "one"
+    return f"{reason.subject.name} would fit, but {why}: add {one} for what you have bought{instead}"
 
 
 def _what_would_decide(entry: LeftOut) -> Iterator[str]:

@@ -138,8 +138,8 @@ def kept_to_a_block(*, ends: timedelta, overflow: Permission = Permission.NEVER)
         (
             timedelta(0),
             "hourly would fit, but pool team has spec.overflow: Never and CapacityBlock march (ended at "
-            f"{NOW.isoformat()}), so it launches no other capacity: set spec.overflow to Allow, or delete the "
-            "CapacityBlock",
+            f"{NOW.isoformat(timespec='minutes')}), so it launches no other capacity: set "
+            "spec.overflow to Allow, or delete the CapacityBlock",
         ),
     ],
 )
@@ -153,6 +153,34 @@ def test_a_pool_that_keeps_to_its_block_says_so_also_after_the_end(ends: timedel
     )
     allowed = kept_to_a_block(ends=ends, overflow=Permission.ALLOW)
     assert [node.offering.instance_type for node in plan_for(allowed, CATALOG, POLICY, NOW).launches] == ["hourly"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "there"),
+    [
+        (-9, -1, "an open CapacityBlock (march ended at 2026-11-21T07:00+00:00)"),
+        (
+            -9,
+            0.1,
+            "an open CapacityBlock (march drains since 2026-11-21T07:51+00:00: its machines end at "
+            "2026-11-21T08:06+00:00)",
+        ),
+        (1, 9, "an open CapacityBlock (march begins at 2026-11-21T09:00+00:00)"),
+        (-9, 9, "a CapacityBlock with a machine left (march has none)"),
+    ],
+)
+def test_the_block_that_cannot_be_used_now_is_named(begins: float, ends: float, there: str) -> None:
+    times = {key: NOW + timedelta(hours=at) for key, at in (("starts_at", begins), ("ends_at", ends))}
+    march = block("march", instance_type="bought", pool="team", count=1, available=0, **times)
+    of_others = block("april", instance_type="bought", pool="others", count=1)
+    kinds = (CapacityType.CAPACITY_BLOCK,)
+    pool = CapacityPool("team", Mode.ACT, drivers=("nvidia",), limits=Limits(nodes=1), capacity_types=kinds)
+    asking, named = pod("p", "c"), claim("c", gpus(product="Large L9"))
+    given = snapshot([asking], [named], pools=(pool,), blocks=(march, of_others))
+    (entry,) = plan_for(given, CATALOG, POLICY, NOW).left_out
+    assert next(iter(left_out_lines(entry))) == (
+        f"bought would fit, but capacity-block capacity needs {there}: add another for what you have bought"
+    )
 
 
 FLEX = replace(
