@@ -171,10 +171,9 @@ def _block(inputs: Inputs, text: str) -> Inputs:
     """So many machines more or fewer in a block, or in the only one."""
     found, blocks = _BLOCK.fullmatch(text), inputs.snapshot.blocks
     names = [block.name for block in blocks]
-    if found is None:
-        raise BadInputError(
-            f"--what-if 'block {text}' is not understood", next_step="write 'block +4' or 'block NAME +4'"
-        )
+    if found is None or not int(found[2]):
+        wrong = "is not understood" if found is None else "changes nothing"
+        raise BadInputError(f"--what-if 'block {text}' {wrong}", next_step="write 'block +4' or 'block NAME +4'")
     if not blocks:
         step = "give the CapacityBlock with -f"
         raise BadInputError("--what-if: there is no CapacityBlock that could have more machines", next_step=step)

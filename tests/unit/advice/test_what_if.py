@@ -108,6 +108,12 @@ def test_changes_of_several_things_are_made_together() -> None:
     assert float(found["usdPerHour"]["after"]) < 100
 
 
+@pytest.mark.parametrize("text", ["block +0", "block -00", "block block-fits +0"])
+def test_no_machine_more_or_fewer_is_no_change(text: str) -> None:
+    with pytest.raises(BadInputError, match=rf"--what-if '{re.escape(text)}' changes nothing\n  write 'block \+4'"):
+        asked(text, file=BLOCK)
+
+
 def test_a_block_has_no_fewer_machines_than_none() -> None:
     with pytest.raises(BadInputError, match=r"'block -99': the block has 2\n  write 'block \S+ -2' for none"):
         asked("block -99", file=BLOCK)
