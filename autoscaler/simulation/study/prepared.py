@@ -105,7 +105,7 @@ def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
 
 
 def _wasted(study: Study, catalog: Catalog) -> Iterator[str]:
-    """A line for each block with more machines than its pools may have nodes."""
+    """A line for each block with more machines than its pools may have nodes. The prepared pools have no limits."""
     for found in blocks_beyond_limits(_loaded(study.objects, catalog, {}).snapshot):
         yield f"{found.subject} {found.message}: {found.next_step}"
 
@@ -139,7 +139,10 @@ def _refuse_unoffered(
     snapshot: Snapshot,
     catalog: Catalog,
 ) -> None:
-    """Raises BadInputError if the pools offer nothing, or not the machines of a block. Wrong fields are told first."""
+    """Raises BadInputError if the pools offer nothing, or not the machines of a block.
+
+    Wrong fields are reported first.
+    """
     wrong = "" if offered else "".join(f"\n  {text_of(reason)}" for reason in unusable_fields(snapshot, catalog))
     if not wrong:
         refuse_unoffered(blocks, offered)

@@ -20,6 +20,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason, Subject
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.virtual_pods import booked_nodes
+from autoscaler.planning.disruption.consolidation.merging import dearest_first
 from autoscaler.planning.disruption.consolidation.moves import MoveContext
 from autoscaler.planning.disruption.consolidation.tried_moves import NO_SECOND, PAUSE, MovesTried
 from autoscaler.planning.disruption.running import ends_soon, price_now
@@ -88,16 +89,13 @@ class Candidates:
             make=make,
             attempt=attempt,
             prices=self.prices,
+            pods=self.pods,
             saving={node.name: self.pools[node.pool].disruption.saving for node in self.nodes},
             idle={node.node_name: price_now(node, self._catalog) or Decimal(0) for node in own if node.name in unused},
             closed=self.closed,
             now=self.now,
             first=frozenset(key for node in own if names.intersection(node.replaces) for key in node.pods),
         )
-
-    def pods_of(self, nodes: Sequence[ProvisionedNode]) -> list[Pod]:
-        """All pods that would have to move."""
-        return [pod for node in nodes for pod in self.pods[node.node_name]]
 
     def due(self, tried: MovesTried) -> tuple[list[ProvisionedNode], dict[str, Reason]]:
         """The nodes to try now, and the nodes before them whose pods stay, with the reason."""
@@ -119,7 +117,7 @@ class Candidates:
         it is not time for that."""
         if tried.going or len(self.nodes) < 2 or self.now < self._next_together(tried):
             return None
-        nodes = sorted(self.to_act_on(self.nodes), key=self._price_of_a_pod)
+        nodes = dearest_first(self.to_act_on(self.nodes), self.prices, self.pods)
         most = _PLANNED_TOGETHER if self._affordable >= TRIES else self._affordable
         first = int(self.now.timestamp() // _TOGETHER.total_seconds()) * most % len(nodes) if len(nodes) > most else 0
         looked_at = [*nodes[first:], *nodes[:first]][:_LOOKS]
@@ -156,9 +154,6 @@ class Candidates:
         settled = node.phase_since + (self.pools[node.pool].disruption.saving.payback if node.replaces else _SETTLED)
         self._settling.append(settled)
         return self.now >= settled
-
-    def _price_of_a_pod(self, node: ProvisionedNode) -> tuple[Decimal, str]:
-        return -self.prices[node.name] / len(self.pods[node.node_name]), node.name
 
     def _obstacle(self, node: ProvisionedNode) -> Reason | None:
         found = self._own.of(node)

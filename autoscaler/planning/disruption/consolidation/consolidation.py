@@ -125,7 +125,7 @@ def _tried(
     answers, moves, again = dict(tried.answers), list[Move](), dict[str, datetime]()
     pools = {pool.name: pool for pool in context.snapshot.pools}
     for nodes in _sets(batch, together, found, context, moves, again=bool(tried.going)):
-        result = try_move(nodes, found.pods_of(nodes), context)
+        result = try_move(nodes, context)
         if isinstance(result, RefusedTry):
             if len(nodes) == 1:
                 answers[nodes[0].name] = result.reason
@@ -136,7 +136,7 @@ def _tried(
         if counts and _may_take(result, context.snapshot, tried, found.now):
             moves.append(result)
     after = _seen(tried, batch, together, answers, again, found, context.snapshot.claims)
-    best = _best((move for move in moves if by_acting_pools(move, pools)), found)
+    best = _best(moves, found) if found.acts else None
     return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
 
 
@@ -224,7 +224,7 @@ def _several(
     """Those of which a plan without all the nodes `together` shows that one machine could replace them, and at last the
     first nodes, fewer each time."""
     if len(together) > 1:
-        yield from worth_a_try(together, found.pods_of(together), context)
+        yield from worth_a_try(together, context)
     every = [*found.to_act_on(batch), *(node for node in together if node not in batch)][:TRIES]
     count = len(every)
     while count > 1:

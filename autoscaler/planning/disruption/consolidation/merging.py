@@ -8,7 +8,7 @@ that run just these are worth a try, and a node whose pods would get an equal ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -34,22 +34,23 @@ class _Running:
     price: Decimal
     pods: Counter[int]
 
-    @property
-    def order(self) -> tuple[Decimal, str]:
-        """The sort key: the most expensive for a pod first."""
-        return -self.price / self.pods.total(), self.node.name
+
+def dearest_first(
+    nodes: Iterable[ProvisionedNode], prices: Mapping[str, Decimal], pods: Mapping[str, Sequence[Pod]]
+) -> list[ProvisionedNode]:
+    """Those that cost most for each of their pods first. `prices` by name of a ProvisionedNode, `pods` of a Node."""
+    return sorted(nodes, key=lambda node: (-prices[node.name] / len(pods[node.node_name]), node.name))
 
 
-def worth_a_try(
-    nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext
-) -> list[tuple[ProvisionedNode, ...]]:
-    """Sets of the nodes, those that may save most first. `pods` are all pods on the nodes."""
+def worth_a_try(nodes: Sequence[ProvisionedNode], context: MoveContext) -> list[tuple[ProvisionedNode, ...]]:
+    """Sets of the nodes, those that may save most first."""
+    pods = context.pods_of(nodes)
     without = without_nodes(context.snapshot, nodes, pods, context.first)
     kinds = dict(_kinds(without, {pod.key for pod in pods}))
-    counted = {node.node_name: Counter[int]() for node in nodes}
-    for pod in pods:
-        counted[pod.node_name or ""][kinds[pod.key]] += 1
-    running = [_Running(node, context.prices[node.name], counted[node.node_name]) for node in nodes]
+    running = [
+        _Running(node, context.prices[node.name], Counter(kinds[pod.key] for pod in context.pods[node.node_name]))
+        for node in dearest_first(nodes, context.prices, context.pods)
+    ]
     found = sorted(_replaced_by_one(running, kinds, context.attempt(without), context.plan), key=lambda one: -one[0])
     return [nodes for _, nodes in found[:_SETS]]
 
@@ -71,7 +72,7 @@ def _replaced_by_one(
         for launch in tried.launches
         if launch.name not in known and launch.usd_per_hour is not None
     ]
-    left = sorted(running, key=lambda one: one.order)
+    left = list(running)
     changed = list[tuple[PlannedNode, Counter[int]]]()
     for launch, room in takes:
         equal = (one for one in left if _is_like(one.node, launch) and one.pods == room)

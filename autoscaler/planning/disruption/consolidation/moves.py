@@ -16,7 +16,6 @@ from autoscaler.lifecycle.movable import by_namespace, mark_of_node, obstacle
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving
-from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, Saving
 from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
@@ -73,8 +72,8 @@ class MoveContext:
     place when kube-scheduler chooses nodes, or "": see placement/replay.py.
 
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
-    of a Node: `idle`, prices of own nodes that no pod needs and that would end, and `closed`, nodes that nothing moves
-    to. `first` are keys of pods for which replacements were launched.
+    of a Node: `pods`, those that not every node has, `idle`, prices of own nodes that no pod needs and that would end,
+    and `closed`, nodes that nothing moves to. `first` are keys of pods for which replacements were launched.
     """
 
     snapshot: Snapshot
@@ -83,15 +82,21 @@ class MoveContext:
     attempt: Callable[[Snapshot], Plan]
     prices: Mapping[str, Decimal]
     saving: Mapping[str, Saving]
+    pods: Mapping[str, Sequence[Pod]]
     idle: Mapping[str, Decimal]
     closed: frozenset[str]
     first: frozenset[str]
     now: datetime
     stuck: Callable[[Plan, Snapshot, Sequence[Pod]], str] = lambda plan, snapshot, pods: ""
 
+    def pods_of(self, nodes: Iterable[ProvisionedNode]) -> list[Pod]:
+        """All pods that would have to move."""
+        return [pod for node in nodes for pod in self.pods[node.node_name]]
 
-def try_move(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], context: MoveContext) -> Move | RefusedTry:
-    """The move of the nodes' pods, or the reason why it is not made. `pods` are all pods on the nodes."""
+
+def try_move(nodes: Sequence[ProvisionedNode], context: MoveContext) -> Move | RefusedTry:
+    """The move of the nodes' pods, or the reason why it is not made."""
+    pods = context.pods_of(nodes)
     without = without_nodes(context.snapshot, nodes, pods, context.first)
     found = _judged(context.attempt(without), nodes, pods, context)
     if isinstance(found, RefusedTry):
@@ -122,8 +127,8 @@ def _judged(
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
-    rests = *_rests(nodes, pods, asked.payback, context.now), *_rests_there(tried, nodes, keys, context)
-    within = min(rests, default=asked.payback)
+    here = (expected_rest(node, context.pods[node.node_name], asked.payback, context.now) for node in nodes)
+    within = min(*here, *_rests_there(tried, nodes, keys, context), timedelta.max)
     share, cost = _share_and_cost(nodes, pods, asked, prices=context.prices, new=new)
     least = max(share, cost / max(_hours(within), Decimal("0.01")))
     if old - new < least:
@@ -147,14 +152,6 @@ def _no_place(pod: str) -> RefusedTry:
     return RefusedTry(Reason.of(Code.NO_OTHER_PLACE, pod=pod))
 
 
-def _rests(
-    nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], payback: timedelta, now: datetime
-) -> Iterator[timedelta]:
-    """The time for which each node would be paid if its pods stayed."""
-    for node in nodes:
-        yield expected_rest(node, (pod for pod in pods if pod.node_name == node.node_name), payback, now)
-
-
 def _rests_there(
     tried: Plan, nodes: Sequence[ProvisionedNode], keys: Collection[str], context: MoveContext
 ) -> Iterator[timedelta]:
@@ -163,10 +160,9 @@ def _rests_there(
     names = {node.name for node in nodes}
     there = {placement.node for placement in tried.placements if placement.pod in keys}
     for node in context.snapshot.provisioned:
-        if node.node_name in there and names.isdisjoint(node.replaces):
-            others = [pod for pod in context.snapshot.pods if pod.node_name == node.node_name and occupies(pod)]
-            if others:
-                yield expected_rest(node, others, timedelta(0), context.now)
+        others = context.pods.get(node.node_name)
+        if others and node.node_name in there and names.isdisjoint(node.replaces):
+            yield expected_rest(node, others, timedelta(0), context.now)
 
 
 def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:
@@ -185,8 +181,8 @@ def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
     budgets = by_namespace(found.disruption_budgets)
     for one in found.provisioned:
         if one.name in names and one.name in context.prices:
-            node, pods = own.of(one), [pod for pod in found.pods if pod.node_name == one.node_name and occupies(pod)]
-            if not (node and mark_of_node(node)) and obstacle(pods, budgets) is None:
+            node = own.of(one)
+            if not (node and mark_of_node(node)) and obstacle(context.pods[one.node_name], budgets) is None:
                 yield one.name
 
 

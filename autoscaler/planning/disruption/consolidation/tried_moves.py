@@ -32,8 +32,8 @@ class MovesTried:
     """State between reconciles: `last` is the time of the last try. By name of a ProvisionedNode: when it was
     `tried`, with which result, and when a replacement was launched for it, with the number of replacements. `going`:
     tainted nodes, which are tried once more before they drain. `together`: when many nodes were last tried together in
-    vain. `refused`: answers that a try would give again, since nothing has changed for them up to
-    the state in `outline`."""
+    vain. `refused`: answers that a try would give again, since nothing has changed for them up to the state in
+    `outline`."""
 
     last: datetime | None = None
     together: datetime | None = None

@@ -33,12 +33,13 @@ def sets(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], *launches: Plann
         attempt=lambda _: Plan(launches=launches),
         prices=FrozenMap({one.name: one.offering.usd_per_hour or Decimal(0) for one in nodes}),
         saving={},
+        pods={one.node_name: [p for p in pods if p.node_name == one.node_name] for one in nodes},
         idle={},
         closed=frozenset(),
         first=frozenset(),
         now=NOW,
     )
-    return [[one.name for one in chosen] for chosen in worth_a_try(nodes, pods, context)]
+    return [[one.name for one in chosen] for chosen in worth_a_try(nodes, context)]
 
 
 def takes(name: str, price: int, *pods: str) -> PlannedNode:

@@ -47,7 +47,7 @@ def test_no_move_is_missed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         due = {node.name for node in batch}
         for node in found.nodes if calls % _EVERY == 0 else ():
             if node.name in seen.refused and node.name not in due:
-                found_again.append(try_move([node], found.pods_of([node]), context))
+                found_again.append(try_move([node], context))
         return tried(batch, together, found, context, seen)
 
     monkeypatch.setattr(consolidation, "_tried", watched)
