@@ -35,7 +35,7 @@ def with_moves_shown(plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: P
     if len(untried) == len(pools):
         return plan
     make = partial(plan_for, catalog=catalog, policy=policy, now=now)
-    attempt = partial(make, policy=policy.only_answers())
+    attempt = partial(make, policy=policy.for_moves())
     tried, shown = NOTHING_TRIED, plan
     for turn in range(_ROUNDS):
         at = now + turn * PAUSE

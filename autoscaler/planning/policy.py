@@ -7,10 +7,16 @@ guards, and documents them.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Final
 
 from autoscaler.planning.packing.problem import Budget
 from instance_catalog.dataclass import dataclass, field, fields, replace
 from instance_catalog.types.instance_type import CapacityType
+
+# Moves save at least some percent of what their nodes cost, so plans this close to their lower bounds show enough. A
+# longer search finds little more, and takes most of the time of tries.
+_NEAR_ENOUGH_FOR_MOVES: Final = Decimal("1.02")
+_NEIGHBOURHOODS_FOR_MOVES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,11 @@ class Policy:
 
     near_misses: int = 5
     """Nearest failed conditions listed per pod that is left out. People read the first few."""
+
+    def for_moves(self) -> Policy:
+        """The same for plans that show whether a move of running pods saves enough, with a shorter search."""
+        budget = replace(self.budget, near_enough=_NEAR_ENOUGH_FOR_MOVES, neighbourhoods=_NEIGHBOURHOODS_FOR_MOVES)
+        return replace(self.only_answers(), budget=budget)
 
     def only_answers(self) -> Policy:
         """The same for plans that only try something: nobody reads their explanations, or launches an alternative."""

@@ -197,14 +197,18 @@ class Budget:
     """Limits of work. `demands`: the most sub-demands for which the exact search is tried. `puts`: oracle calls
     about nodes that are not empty, to find patterns. `states`: steps of the exact search (sub-demands times
     patterns). `columns`: patterns of one mixed-integer program. `bound`: entries of the linear program for the lower
-    bound, some tenths of a second; with 0 only proven plans have a bound. `any_cost`: the first solution that leaves
-    nobody out is enough, for those who do not read its cost."""
+    bound, some tenths of a second; with 0 only proven plans have a bound. `near_enough`: a solution that costs at most
+    so many times its lower bound is not improved further. `neighbourhoods`: the most groups of nodes that are packed
+    again. `any_cost`: the first solution that leaves nobody out is
+    enough, for those who do not read its cost."""
 
     demands: int = 2000
     puts: int = 2000
     states: int = 60_000
     columns: int = 4000
     bound: int = 400_000
+    near_enough: Decimal = Decimal("1.001")
+    neighbourhoods: int = 48
     any_cost: bool = False
 
 

@@ -21,7 +21,7 @@ from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.knapsack import Knapsacks
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Column, Pattern, Problem, Solution, State, total
+from autoscaler.planning.packing.problem import Budget, Column, Pattern, Problem, Solution, State, total
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.rolling import rolling
 from instance_catalog.dataclass import dataclass, field
@@ -39,11 +39,10 @@ _TRIED: Final = 6
 # The fractions at which a dive buys a whole node, and the part of the others that it buys in one step.
 _NEARLY: Final = 0.75
 _STEP: Final = 8
-# The bundles of one neighbourhood, and the most neighbourhoods. Each _IN_A_ROW of them must save the part _SAVING of
-# the cost together, or the search ends: a large plan is hardly cheaper for a few better nodes, and a neighbourhood
-# takes as long there as in a small plan.
+# The bundles of one neighbourhood. Each _IN_A_ROW of them must save the part _SAVING of the cost together, or the
+# search ends: a large plan is hardly cheaper for a few better nodes, and a neighbourhood takes as long there as in a
+# small plan.
 _NEAR: Final = 32
-_NEIGHBOURHOODS: Final = 48
 _IN_A_ROW: Final = 12
 _SAVING: Final = Decimal("0.0001")
 # A rolling packing of more nodes is not packed again in neighbourhoods: measured from 1,000 to 6,000 nodes, they save
@@ -55,19 +54,23 @@ _WASTED: Final = 20
 # The first prices are slightly above those of the lower bound, to include nodes that are nearly worth their price.
 _MORE: Final = 4
 _ABOVE: Final = 1.05
-# A plan that is closer to its lower bound than this is not improved.
-NEAR_ENOUGH: Final = Decimal("1.001")
 
 
 def refine(
-    problem: Problem, fillings: Fillings[State], relaxation: Relaxation, bound: Bound | None, *, start: Solution
+    problem: Problem,
+    fillings: Fillings[State],
+    relaxation: Relaxation,
+    bound: Bound | None,
+    *,
+    start: Solution,
+    budget: Budget,
 ) -> Solution:
     """`start` or a better solution. Nodes with bundles of unknown size stay."""
     sized = {item for group in relaxation.groups for item in group.items}
     free = [column for column in start.columns if column.score.usd_per_hour and sized.issuperset(column.pattern)]
     fixed = [column for column in start.columns if not (column.score.usd_per_hour and sized.issuperset(column.pattern))]
     guess = bound.prices if bound else {}
-    enough = bound.usd_per_hour * NEAR_ENOUGH if bound else Decimal(0)
+    enough = bound.usd_per_hour * budget.near_enough if bound else Decimal(0)
     refiner = _Refiner(problem, fillings, Knapsacks(problem, relaxation), enough, guess, dict(guess))
     rolls = bound and len({item for column in free for item in column.pattern}) > _TOGETHER
     if rolls:
@@ -77,7 +80,7 @@ def refine(
             others = _removed([*fixed, *free], part) or []
             free = [*(_removed(free, part) or []), *refiner.better(part, others)]
     if not rolls or len(free) <= _LARGE:
-        free = refiner.nearby(free, fixed)
+        free = refiner.nearby(free, fixed, budget.neighbourhoods)
     found = assemble(problem, [*fixed, *free])
     return found if found.score < start.score else start
 
@@ -201,14 +204,15 @@ class _Refiner(Generic[State]):
             return column
         return None if whole or not pattern else self.fillings.column(column.kind, pattern)
 
-    def nearby(self, start: Sequence[Column], fixed: Sequence[Column]) -> list[Column]:
-        """Pack a few nodes at a time again, starting with those that cost most above the value of their bundles."""
+    def nearby(self, start: Sequence[Column], fixed: Sequence[Column], most: int) -> list[Column]:
+        """Pack a few nodes at a time again, starting with those that cost most above the value of their bundles, at
+        `most` so many times."""
         current, tried, before = list(start), 0, Decimal("Infinity")
         for stride in (1, 3, 2, 5, 7):
             order = sorted(current, key=lambda c: (-self._waste(c), c.kind, c.pattern))
             for near in _windows(order, stride):
                 cost = self._cost(current, fixed)
-                if tried == _NEIGHBOURHOODS or cost <= self.enough:
+                if tried == most or cost <= self.enough:
                     return current
                 if tried % _IN_A_ROW == 0:
                     if before - cost < cost * _SAVING:

@@ -23,7 +23,7 @@ from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Column, Kind, Oracle, Problem, Solution, State
-from autoscaler.planning.packing.refine import NEAR_ENOUGH, refine
+from autoscaler.planning.packing.refine import refine
 from autoscaler.planning.packing.relaxation import Relaxation
 from autoscaler.planning.packing.room import Bits
 from instance_catalog.dataclass import dataclass, field, replace
@@ -86,8 +86,8 @@ def _bounded(
         return found, found.score.usd_per_hour
     relaxation = Relaxation.of(problem, oracle, found)
     bound = lower_bound(problem, relaxation, budget.bound)
-    if bound is None or found.score.usd_per_hour > bound.usd_per_hour * NEAR_ENOUGH:
-        found = refine(problem, fillings, relaxation, bound, start=found)
+    if bound is None or found.score.usd_per_hour > bound.usd_per_hour * budget.near_enough:
+        found = refine(problem, fillings, relaxation, bound, start=found, budget=budget)
     return found, bound.usd_per_hour if bound else None
 
 

@@ -118,7 +118,8 @@ def started(problem: Problem, oracle: Vectors) -> tuple[Fillings[Node], Solution
 
 
 def refined(problem: Problem, oracle: Vectors, start: Solution) -> Solution:
-    return refine(problem, Fillings(problem, oracle), Relaxation.of(problem, oracle, start), None, start=start)
+    relaxation = Relaxation.of(problem, oracle, start)
+    return refine(problem, Fillings(problem, oracle), relaxation, None, start=start, budget=Budget())
 
 
 def faults(problem: Problem, oracle: Vectors, found: Solution) -> Iterator[str]:
@@ -223,7 +224,7 @@ def test_neighbourhoods_that_save_nothing_end_the_search(monkeypatch: pytest.Mon
     knapsacks = Knapsacks(problem, Relaxation.of(problem, oracle, start))
     tried: list[int] = []
     monkeypatch.setattr(_Refiner, "_again", lambda _, nodes: tried.append(len(nodes)) or [])
-    found = _Refiner(problem, fillings, knapsacks, Decimal(0), {}, {}).nearby(start.columns, [])
+    found = _Refiner(problem, fillings, knapsacks, Decimal(0), {}, {}).nearby(start.columns, [], 48)
     assert found == list(start.columns)
     assert len(tried) == 12
 
@@ -250,3 +251,32 @@ def test_gangs_and_what_is_left_out_stay_as_they_are() -> None:
     assert any(start.left)
     assert found.left == start.left
     assert not list(faults(gangs, oracle, found))
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_a_budget_limits_how_many_neighbourhoods_are_packed_again(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, oracle = case(3)
+    _, start = started(problem, oracle)
+    again: list[int] = []
+    monkeypatch.setattr(_Refiner, "_again", lambda _, nodes: again.append(len(nodes)) or [])
+    relaxation = Relaxation.of(problem, oracle, start)
+    budget = Budget(neighbourhoods=most)
+    refine(problem, Fillings(problem, oracle), relaxation, None, start=start, budget=budget)
+    assert len(again) == most
+
+
+@pytest.mark.parametrize(("near_enough", "tried"), [(Decimal(1), True), (Decimal(1000), False)])
+def test_what_is_near_enough_is_not_improved(
+    near_enough: Decimal, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, oracle = case(3)
+    asked: list[object] = []
+
+    def instead(*_: object, start: Solution, **__: object) -> Solution:
+        asked.append(start)
+        return start
+
+    monkeypatch.setattr("autoscaler.planning.packing.solve.refine", instead)
+    found = solve(problem, oracle, Budget(states=1, near_enough=near_enough))
+    assert not found.optimal
+    assert bool(asked) is tried
