@@ -31,6 +31,8 @@ from instance_catalog.kubernetes.labels import DRAINING_TAINT
 _MARGIN: Final = timedelta(minutes=2)
 # So long PodDisruptionBudgets may delay a drain that only saves money, before it is taken back.
 _PATIENCE: Final = timedelta(minutes=15)
+# So long its pods may take to stop: whoever writes a grace period does not decide for how long all other moves wait.
+_LONGEST_STOP: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,9 @@ def stay_after_all(node: ProvisionedNode, found: Node | None, pods: Sequence[Pod
         return True
     began = node.phase_since
     late = began is not None and now >= began + _PATIENCE
+    endless = began is not None and now >= began + _PATIENCE + _LONGEST_STOP
     back = [pod for pod in pods if began is not None and pod.created >= began.timestamp()]
-    return bool(back) or any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
+    return bool(back) or any(endless or (not pod.deleting and (late or unmovable(pod) is not None)) for pod in pods)
 
 
 def _stopping(pod: Pod) -> timedelta:

@@ -196,7 +196,7 @@ def _parse(
         phase=status.text("phase") or "Pending",
         deleting=metadata.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
-        active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
+        active_deadline_seconds=_deadline(spec),
         termination_grace_seconds=_grace(spec),
         unsupported=(
             *(*unknown, *unknown_of_init, *affinity.unknown, *doubted),
@@ -224,6 +224,12 @@ def _too_large(containers: Sequence[Container], others: int) -> tuple[str, ...]:
     if count <= MOST_REQUIREMENTS:
         return ()
     return (f"{count} containers, resources, ports and tolerations, more than {MOST_REQUIREMENTS},",)
+
+
+def _deadline(spec: Fields) -> int | None:
+    """The deadline. A file may have any number of 64 bits, and the end must be a date."""
+    seconds = spec.optional_integer("activeDeadlineSeconds")
+    return None if seconds is None else min(seconds, _LONGEST_GRACE)
 
 
 def _grace(spec: Fields) -> int:

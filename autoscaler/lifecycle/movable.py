@@ -25,6 +25,8 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
 
 _SERVING: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")
+# Each pod is compared with all budgets of its namespace, whose number its tenants choose.
+_MOST_BUDGETS: Final = 500
 _DRAINING: Final = Taint(labels.DRAINING_TAINT)
 
 BudgetsByNamespace: TypeAlias = Mapping[str, Sequence[PodDisruptionBudget]]
@@ -116,7 +118,10 @@ def mark_of_node(node: Node) -> str:
 def _protected(pod: Pod, budgets: BudgetsByNamespace, shared: set[str]) -> Reason | None:
     """The reason why its PodDisruptionBudgets keep it. `shared` are objects that several pods of the node use: they
     stay until the last of these has left, which a budget allows only when the first runs again, elsewhere."""
-    protecting = [budget for budget in budgets.get(pod.namespace, ()) if budget.protects(pod)]
+    own = budgets.get(pod.namespace, ())
+    if len(own) > _MOST_BUDGETS:
+        return _because(pod, crowded=len(own))
+    protecting = [budget for budget in own if budget.protects(pod)]
     if not protecting:
         return None
     if len(protecting) > 1:

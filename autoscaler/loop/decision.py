@@ -28,7 +28,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.closing import reopened, with_closing
 from autoscaler.planning.disruption.consolidation.consolidation import consolidated
-from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, MovesTried
+from autoscaler.planning.disruption.consolidation.tried_moves import AGAIN, NOTHING_TRIED, MovesTried
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.failing_objects import (
     FailingObject,
@@ -107,7 +107,7 @@ def decide(
         _decided, make=make, catalog=catalog, settings=settings, policy=policy, now=now, serving=serving, closes=closes
     )
     decisions, found = plan_without_failing(decide_all, snapshot, failing, unsearched=searched_out(searched, now))
-    attempt = partial(make, policy=policy.only_answers())
+    attempt = partial(make, policy=policy.for_moves())
     whole = (
         _completed(decisions, snapshot, found) if found else _moved(decisions, make, attempt, catalog, moves, policy)
     )
@@ -125,7 +125,7 @@ def _decided(
     serving: Mapping[str, Reason | None] | None,
     closes: bool,
 ) -> Decisions:
-    snapshot, broken = _closed(snapshot, catalog, now) if closes else (snapshot, None)
+    snapshot, broken = _closed(snapshot, catalog, now, closes=closes)
     snapshot, plan = reopened(make(snapshot), snapshot, make, now)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = confirmed_mispredictions(mispredicted(snapshot, plan, now), snapshot, make)
@@ -153,10 +153,10 @@ def _decided(
     )
 
 
-def _closed(snapshot: Snapshot, catalog: Catalog, now: datetime) -> tuple[Snapshot, Exception | None]:
+def _closed(snapshot: Snapshot, catalog: Catalog, now: datetime, *, closes: bool) -> tuple[Snapshot, Exception | None]:
     """The snapshot with the nodes that close, and an exception of that search: it saves money only."""
     try:
-        return with_closing(snapshot, now, catalog=catalog), None
+        return with_closing(snapshot, now, catalog=catalog, closes=closes), None
     except Exception as error:  # noqa: BLE001 a bug, which the loop logs
         return snapshot, error
 
@@ -189,7 +189,9 @@ def _moved(
             policy=policy,
         )
     except Exception as error:  # noqa: BLE001 a bug, which the loop logs
-        return replace(decisions, unmoved=error)
+        # What is known of earlier replacements stays known: otherwise they are launched again.
+        later = replace(moves, going=(), last=decisions.now)
+        return replace(decisions, unmoved=error, moves=later, move_at=decisions.now + AGAIN)
     return replace(decisions, plan=found.plan, launches=found.plan.launches, moves=found.tried, move_at=found.next_at)
 
 

@@ -177,14 +177,14 @@ class Code(Enum):
     NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the changed field of the pool
-    NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes
-    NODE_CLOSING = "NodeClosing"
+    NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes; to: those launched for them
+    NODE_CLOSING = "NodeClosing"  # to: the ProvisionedNode that its pods move to, if they do
     NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
     NODE_REPLACES = "NodeReplaces"  # replaced: ProvisionedNodes whose pods move to it
     PODS_STAY = "PodsStay"  # pod, and a fact: why it is not moved to save money
     POD_ENDING = "PodEnding"  # pod: it is being deleted, so its node is left alone
     NO_OTHER_PLACE = "NoOtherPlace"  # pod: it has no other place that costs less
-    NOT_CHEAPER = "NotCheaper"  # saved, least: USD an hour
+    NOT_CHEAPER = "NotCheaper"  # saved, least: USD an hour; cost: USD; minutes: how long pods stay
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
     MACHINE_RECREATED = "MachineRecreated"  # machine: another one, which its group has made under its name; was
     DO_NOT_DISRUPT = "DoNotDisrupt"  # mark

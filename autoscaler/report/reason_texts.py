@@ -174,8 +174,14 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.SLICE_IN_USE: ("its slice of {hosts} hosts is in use, and ends only as a whole",),
         Code.GIVES_WAY: ("node {node} gives way to a pod that waits at a limit",),
         Code.BASELINE: ("part of the pool's baseline",),
-        Code.NODE_DISPENSABLE: ("its pods fit on other nodes, which saves {saved} $/h",),
-        Code.NODE_CLOSING: ("takes no more pods and ends after those that it runs",),
+        Code.NODE_DISPENSABLE: (
+            "its pods fit on other nodes, which saves {saved} $/h",
+            "its pods move to {to}, which costs less for all the pods that it was launched for",
+        ),
+        Code.NODE_CLOSING: (
+            "takes no more pods: those that it runs move to {to}",
+            "takes no more pods and ends after those that it runs",
+        ),
         Code.NODE_REPLACED: (
             "with {together} nodes together, its pods cost {saved} $/h less on {by}",
             "its pods cost {saved} $/h less on {by}",
@@ -183,6 +189,9 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
         Code.NODE_REPLACES: ("launched for the pods of {replaced}, which cost less here",),
         Code.NOT_CHEAPER: (
             "moving its pods saves {saved} $/h, less than the {least} $/h that its pool's disruption.saving asks for",
+            "moving its pods saves {saved} $/h and costs {cost} $, and these pods or those beside which they would run "
+            "may end in {minutes} min",
+            "its pods have no other place that costs less",
         ),
         Code.POD_ENDING: ("pod {pod} is being deleted: nothing is moved until it has gone",),
         Code.NO_OTHER_PLACE: ("pod {pod} has no other place that costs less",),
@@ -201,6 +210,8 @@ NODE_TEXTS: Final[Mapping[Code, tuple[str, ...]]] = MappingProxyType(
             "pod {pod} is not moved to save money: {unsupported} is not understood",
             "pod {pod} is not moved to save money: it shares {shared} with another pod of the node, and "
             "PodDisruptionBudget {protected_by} allows only one eviction at a time",
+            "pod {pod} is not moved to save money: its namespace has {crowded} PodDisruptionBudgets, too many to "
+            "compare each pod with",
             "pod {pod} is not moved to save money: no controller creates it again",
         ),
     }

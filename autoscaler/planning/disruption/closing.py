@@ -3,6 +3,9 @@
 kube-scheduler spreads pods, so a large machine with one small pod gets the next small pod, and the next, and never
 ends. A taint sends these pods to new machines of their size. No pod is evicted.
 
+With `consolidate: Cheaper`, the nodes that one machine replaces close when the first of them drains: its pods would
+otherwise go to the next ones, and be evicted again.
+
 A closed node opens for pods that find no place otherwise, that would launch a more expensive machine than it is, or
 that are expected to cost less there: most pods run for minutes and a few for weeks, so one that has run for hours
 outlasts most new ones. Nothing is remembered.
@@ -25,7 +28,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
-from autoscaler.planning.disruption.node_actions import baseline_names, needed_nodes
+from autoscaler.planning.disruption.node_actions import baseline_names, going_together, needed_nodes
 from autoscaler.planning.disruption.running import price_now, remaining
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
@@ -40,11 +43,17 @@ _LONG: Final = timedelta(hours=1)
 _ROOT: Final = Decimal(1) / 3
 
 
-def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog) -> Snapshot:
-    """The snapshot with the nodes to close marked, each with its price."""
-    pools = {pool.name for pool in snapshot.pools if _closes(pool)}
-    found = FrozenMap(dict(_closing(snapshot, pools, now, catalog))) if pools else FrozenMap[str, Decimal]()
-    return replace(snapshot, closing=found) if found else snapshot
+def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog, closes: bool) -> Snapshot:
+    """The snapshot with the nodes to close marked, each with its price. `closes`: also those of pools with
+    `consolidate: Close`."""
+    pools = {pool.name for pool in snapshot.pools if closes and _closes(pool)}
+    found = dict(_closing(snapshot, pools, now, catalog)) if pools else {}
+    goes, own = going_together(snapshot, now), OwnNodes(snapshot.nodes)
+    for node in snapshot.provisioned if goes else ():
+        there = own.of(node)
+        if node.name in goes and there is not None and not mark_of_node(there):
+            found[node.name] = price_now(node, catalog) or Decimal(0)
+    return replace(snapshot, closing=FrozenMap(found)) if found else snapshot
 
 
 def reopened(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime) -> tuple[Snapshot, Plan]:

@@ -67,12 +67,15 @@ def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceC
     found: dict[str, ResourceClaim] = {}
     for key, claim in snapshot.claims.items():
         made_for_one = claim.controller in uids
-        if made_for_one and key not in named:
+        if not (made_for_one or key in named):
+            found[key] = claim
             continue
         left = tuple(consumer for consumer in claim.reserved_for if consumer.uid not in uids)
-        if made_for_one or (key in named and not left):
-            claim = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
-        elif key in named:
+        if left:  # whoever owns it: it keeps its devices, and a finalizer keeps it
             claim = replace(claim, reserved_for=left)
+        elif key not in named:
+            continue
+        else:
+            claim = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
         found[key] = claim
     return FrozenMap(found)

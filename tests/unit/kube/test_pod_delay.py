@@ -67,6 +67,7 @@ def test_a_pod_that_never_met_an_api_server_has_no_age() -> None:
         ("6h", None, 3600, 3600, False),  # Kubernetes ends it
         ("1.5s", None, None, 2, False),
         (None, None, 3600, 3600, False),
+        (None, None, 2**63 - 1, 10 * 365 * 24 * 3600, False),  # of a file: the API server refuses it
         (None, None, None, None, False),
         ("soon", "7200", None, 7200, True),
         (None, "0", None, None, False),

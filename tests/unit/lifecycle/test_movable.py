@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.lifecycle.movable import unmovable
+from autoscaler.lifecycle.movable import by_namespace, obstacle, unmovable
+from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
+from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from instance_catalog.kubernetes.taint import Toleration
@@ -45,3 +47,13 @@ def test_a_pod_that_kueue_admits_by_itself_stays(label: str, moves: bool) -> Non
     """The queue's name alone is also on the pods of a Job, which stay admitted with it."""
     why = unmovable(pod("web", owner="ReplicaSet/web", labels=FrozenMap({label: "true"})))
     assert (why is None) is moves
+
+
+@pytest.mark.parametrize(("budgets", "moves"), [(500, True), (501, False)])
+def test_budgets_without_number_keep_the_pods_of_their_namespace(budgets: int, moves: bool) -> None:
+    """Each pod is compared with each of them; other tenants do not wait for that."""
+    own = by_namespace(PodDisruptionBudget("default", f"b-{number}") for number in range(budgets))
+    why = obstacle([pod("web", owner="ReplicaSet/web")], own)
+    assert (why is None) is moves
+    assert why is None or why.detail["crowded"] == budgets
+    assert obstacle([replace(pod("other", owner="ReplicaSet/other"), namespace="team")], own) is None

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
-from autoscaler.loop import loop
+from autoscaler.loop import decision, loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.planning.disruption.consolidation.tried_moves import MovesTried
 from autoscaler.planning.failing_objects import FailingObject
 from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from instance_catalog.dataclass import replace
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
@@ -112,3 +114,18 @@ def test_where_nothing_may_be_written_no_pool_acts() -> None:
     decisions = forbid(decide(WAITING, CATALOG, DEFAULTS, NOW), "it is forbidden")
     assert [pool.acts for pool in decisions.snapshot.pools] == [False]
     assert any("it is forbidden" in str(r.detail) for c in decisions.conditions for r in c.reasons)
+
+
+def test_an_error_in_moving_pods_forgets_no_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the same machine is launched again after each error."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(decision, "consolidated", fails)
+    known = MovesTried(replaced=FrozenMap({"old": (NOW, 3)}), going=("old",))
+    found = decide(snapshot([]), CATALOG, DEFAULTS, NOW, moves=known)
+    assert isinstance(found.unmoved, ZeroDivisionError)
+    assert (found.moves.replaced, found.moves.going, found.moves.last) == (known.replaced, (), NOW)
+    assert found.move_at is not None
+    assert found.move_at > NOW

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
 import pytest
 
 from autoscaler.cluster.api import BlockedError, Object
-from autoscaler.cluster.resources import NODES, PODS, Resource
+from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, RESOURCE_SLICES, Resource
 from autoscaler.simulation.kubelets import RUNS_FOR, Kubelets
 from instance_catalog.dataclass import replace
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
+from tests.unit.simulation import test_consolidation
 from tests.unit.simulation.test_consolidation import HOUR, LARGE, MINUTE, SMALL, Cluster, pod
 
 EVERY_TAINT: Object = {"operator": "Exists"}
@@ -179,3 +186,125 @@ def test_a_mark_on_a_node_stops_its_drain() -> None:
     assert left == marked[0]
     assert cluster.evicted == ["d"]
     assert cluster.running() == {"c", "d"}
+
+
+def test_a_pod_that_does_not_stop_is_not_waited_for_all_day() -> None:
+    """While a node drains nothing else moves: a tenant may ask for any grace period."""
+    cluster = AtOnce()
+    cluster.stopping = 48 * HOUR
+    half_empty(cluster, terminationGracePeriodSeconds=2**31)
+    cluster.live(HOUR)
+    assert "Draining" in _phases(cluster)
+    cluster.live(2 * HOUR)
+    assert "Draining" not in _phases(cluster)
+
+
+def _phases(cluster: AtOnce) -> list[str]:
+    return [found["status"]["phase"] for found in cluster.nodes()]
+
+
+ZONE = "topology.kubernetes.io/zone"
+MEDIUM = "g6.8xlarge"  # one GPU and 32 CPUs
+
+
+def priced(small: str = SMALL, zone: str = "us-east-1a") -> Catalog:
+    """A machine with one GPU for 0.80, sold in the `zone`, and one with four for 2.00: it pays for three pods."""
+    whole, found = load_catalog(), []
+    for name, price, sold in ((small, "0.80", zone), (LARGE, "2.00", "us-east-1a")):
+        known = whole.get(name)
+        prices = {kind: replace(one, usd_per_hour=Decimal(price)) for kind, one in known.prices.items()}
+        found.append(
+            replace(
+                known,
+                prices=FrozenMap(prices),
+                zone_prices=FrozenMap(dict.fromkeys(known.zone_prices, FrozenMap(prices))),
+                zones=FrozenMap({"us-east-1": (sold,)}),
+            )
+        )
+    return Catalog.of(found)
+
+
+@dataclass
+class Merging(AtOnce):
+    """A cluster with the machines `sold`, in a pool of both zones."""
+
+    sold: Callable[[], Catalog] = priced
+
+    def __post_init__(self) -> None:
+        with mock.patch.object(test_consolidation, "two_types", self.sold):
+            super().__post_init__()
+        zones = [{"key": ZONE, "operator": "In", "values": ["us-east-1a", "us-east-1b"]}]
+        self.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"requirements": zones, "scope": {"pods": "All"}}})
+
+    def one_each(self, names: str, make: Callable[[str], Object]) -> None:
+        """A machine for each pod: they come one after the other."""
+        for name in names:
+            self.serve_pod(name, make)
+            self.live(4 * MINUTE)
+
+
+def asking(cpu: str, *, gpu: bool = True, **spec: Any) -> Callable[[str], Object]:
+    def made(name: str) -> Object:
+        found = pod(name, "small")
+        (container,) = found["spec"]["containers"]
+        container["resources"]["requests"] = {"cpu": cpu}
+        if not gpu:
+            container["resources"].pop("claims")
+            found["spec"].pop("resourceClaims")
+        found["spec"] |= spec
+        return found
+
+    return made
+
+
+def test_three_nodes_become_one() -> None:
+    cluster = Merging({"budgets": [{"nodes": "1"}]})
+    cluster.one_each("abc", asking("500m"))
+    assert cluster.types() == [SMALL, SMALL, SMALL]
+    cluster.live(3 * HOUR)
+    assert (cluster.types(), sorted(cluster.evicted)) == ([LARGE], ["a", "b", "c"])
+    told = cluster.events("Draining")
+    assert len(told) == 3
+    assert all("costs less for all the pods that it was launched for" in message for message in told)
+
+
+@pytest.mark.parametrize("published", [1, 2, 3, 4])
+def test_a_machine_that_cannot_take_all_of_them_takes_none(published: int) -> None:
+    """Its price was compared with that of all the nodes."""
+    cluster = Merging()
+    cluster.one_each("abc", asking("500m"))
+    create = cluster.api.create
+
+    def fewer(resource: Resource, body: Object, **options: Any) -> Object:
+        if resource == RESOURCE_SLICES and len(body["spec"].get("devices", ())) > 1:
+            body = copy.deepcopy(body)
+            body["spec"]["devices"] = body["spec"]["devices"][:published]
+        return create(resource, body, **options)
+
+    with mock.patch.object(cluster.api, "create", fewer):
+        cluster.live(3 * HOUR)
+    assert sorted(cluster.evicted) == ([] if published < 3 else ["a", "b", "c"])
+
+
+def test_no_pod_is_evicted_twice() -> None:
+    """The next nodes that drain have room, and kube-scheduler prefers it while the new machine fills."""
+    cluster = Merging({"budgets": [{"nodes": "1"}]}, sold=lambda: priced(MEDIUM))
+    cluster.one_each("abcd", asking("6"))
+    cluster.one_each("wxyz", asking("2", gpu=False))
+    assert cluster.types() == [MEDIUM] * 4
+    cluster.live(3 * HOUR)
+    assert (cluster.types(), sorted(cluster.evicted)) == ([LARGE], [*"abcdwxyz"])
+
+
+@pytest.mark.parametrize("stopping", [0, 5])
+def test_a_pod_stays_where_its_affinity_to_itself_keeps_it(stopping: int) -> None:
+    """kube-scheduler counts the pod that stops: the one that replaces it has to stay in its zone."""
+    term = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster = Merging(sold=lambda: priced(zone="us-east-1b"))
+    cluster.api.create(PODS, pod("first", "large", annotations={RUNS_FOR: "10m"}))
+    cluster.live(5 * MINUTE)
+    cluster.serve_pod("c", asking("500m", affinity=affinity))
+    cluster.stopping = timedelta(minutes=stopping)
+    cluster.live(4 * HOUR)
+    assert (cluster.types(), cluster.evicted) == ([LARGE], [])

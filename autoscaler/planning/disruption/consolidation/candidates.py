@@ -23,7 +23,7 @@ from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.consolidation.merging import dearest_first
 from autoscaler.planning.disruption.consolidation.moves import MoveContext
 from autoscaler.planning.disruption.consolidation.tried_moves import NO_SECOND, PAUSE, MovesTried
-from autoscaler.planning.disruption.running import ends_soon, price_now
+from autoscaler.planning.disruption.running import ends_soon, expected_rest, price_now
 from instance_catalog.types.catalog import Catalog
 
 # The most moves that are tried in one reconcile, and their work: each is a plan of the whole cluster with all pending
@@ -121,10 +121,17 @@ class Candidates:
         most = _PLANNED_TOGETHER if self._affordable >= TRIES else self._affordable
         first = int(self.now.timestamp() // _TOGETHER.total_seconds()) * most % len(nodes) if len(nodes) > most else 0
         looked_at = [*nodes[first:], *nodes[:first]][:_LOOKS]
-        possible = (n for n in looked_at if tried.may_replace(n.name, self.now) and self._obstacle(n) is None)
+        ready = (n for n in looked_at if tried.may_replace(n.name, self.now) and self.may_pay(n))
+        possible = (n for n in ready if self._obstacle(n) is None)
         found = list(islice(possible, most))
         pods = list(accumulate(len(self.pods[node.node_name]) for node in found))
         return found[: max(2, bisect(pods, _PODS_TOGETHER))]
+
+    def may_pay(self, node: ProvisionedNode) -> bool:
+        """True unless moving its pods costs half of what it costs as long as they run: no set with it saves enough."""
+        pods, saving = self.pods[node.node_name], self.pools[node.pool].disruption.saving
+        lost = max((pod.checkpoint_interval or timedelta(0) for pod in pods), default=timedelta(0))
+        return saving.restart + lost < expected_rest(node, pods, saving.payback, self.now) / 2
 
     def to_act_on(self, nodes: Sequence[ProvisionedNode]) -> list[ProvisionedNode]:
         """Those of pools that act: a move of others is only reported. All, if no pool acts."""
@@ -181,5 +188,8 @@ def is_new(node: ProvisionedNode, now: datetime) -> bool:
 
 
 def keeps_for_pods(decision: NodeDecision) -> bool:
-    """True if the plan keeps the node because of its pods."""
-    return decision.action is NodeAction.KEEP and any(r.code is Code.ALREADY_BOUND for r in decision.reasons)
+    """True if the plan keeps the node because of its pods; it may let in no others."""
+    whys = {reason.code for reason in decision.reasons}
+    return (decision.action is NodeAction.KEEP and Code.ALREADY_BOUND in whys) or (
+        decision.action is NodeAction.CLOSE and Code.NODE_CLOSING in whys
+    )

@@ -15,10 +15,12 @@ hours. The history of tries is only in memory: after a restart the nodes are tri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
+from math import ceil
+from typing import Final
 
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
@@ -50,12 +52,15 @@ from autoscaler.planning.disruption.consolidation.refused_moves import (
     without_refusals,
 )
 from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, PAUSE, MovesTried
-from autoscaler.planning.disruption.node_actions import REPLACING
+from autoscaler.planning.disruption.node_actions import REPLACING, going_together, why_closing
 from autoscaler.planning.placement.replay import pod_without_place
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
+
+# No window of a budget that is closed for longer is missed.
+_EVERY: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ def _tried(
             moves.append(result)
     after = _seen(tried, batch, together, answers, again, found, context.snapshot.claims)
     best = _best(moves, found) if found.acts else None
-    return (context.plan, after) if best is None else _taken(best, context.plan, after, found.now)
+    return (context.plan, after) if best is None else _taken(best, context, after)
 
 
 def _seen(
@@ -180,9 +185,10 @@ def _best(moves: Iterable[Move], found: Candidates) -> Move | None:
     return max(moves, key=worth, default=None)
 
 
-def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Plan, MovesTried]:
-    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
-    whose answer may differ is tried again."""
+def _taken(move: Move, context: MoveContext, tried: MovesTried) -> tuple[Plan, MovesTried]:
+    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Nodes that are to go
+    after these take no more pods. Then every node whose answer may differ is tried again."""
+    plan, now = context.plan, context.now
     names = sorted(node.name for node in move.nodes)
     refused = without_refusals(tried.refused, names)  # of nodes that could not go alone, but can together
     still = FrozenMap({name: at for name, at in tried.tried.items() if name in refused})
@@ -191,7 +197,9 @@ def _taken(move: Move, plan: Plan, tried: MovesTried, now: datetime) -> tuple[Pl
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))
         return plan, replace(tried, replaced=tried.replaced.with_items(replaced))
-    goes = {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
+    later = going_together(context.snapshot, now, names)
+    goes = {name: NodeDecision(name, NodeAction.CLOSE, (why_closing(to),)) for name, to in later.items()}
+    goes |= {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
     nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
     return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
 
@@ -225,7 +233,8 @@ def _several(
     first nodes, fewer each time."""
     if len(together) > 1:
         yield from worth_a_try(together, context)
-    every = [*found.to_act_on(batch), *(node for node in together if node not in batch)][:TRIES]
+    alone = [node for node in found.to_act_on(batch) if found.may_pay(node)]
+    every = [*alone, *(node for node in together if node not in batch)][:TRIES]
     count = len(every)
     while count > 1:
         yield every[:count]
@@ -235,18 +244,18 @@ def _several(
 def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
     """True if budgets allow the move, and no other replacement is new or was launched shortly before.
 
-    The nodes of a replacement drain one after the other, so each needs the budget alone, and still when the new node is
-    ready.
+    The nodes of a replacement drain one after the other, so each needs the budget alone, and all the time until the
+    last of them may have drained.
     """
     budgets = Budgets(snapshot, now)
     if not move.launches:
         return all(budgets.take(node) for node in move.nodes)
-    later = Budgets(snapshot, now + REPLACING)
+    restart = {pool.name: pool.disruption.saving.restart for pool in snapshot.pools}
+    until = REPLACING + sum((restart[node.pool] for node in move.nodes[1:]), timedelta(0))
+    ahead = [Budgets(snapshot, now + _EVERY * step) for step in range(1 + ceil(until / _EVERY))]
     replaced = {name for node in snapshot.provisioned if is_new(node, now) for name in node.replaces}
     return all(
-        all(found.allow(node) for found in (budgets, later))
-        and node.name not in replaced
-        and tried.may_replace(node.name, now)
+        all(found.allow(node) for found in ahead) and node.name not in replaced and tried.may_replace(node.name, now)
         for node in move.nodes
     )
 

@@ -26,6 +26,8 @@ from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.disruption.running import NOT_FOR_MOVES, expected_rest, preference_now
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 
 _HOUR: Final = timedelta(hours=1)
 # Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
@@ -34,11 +36,13 @@ _BINDING: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The pods of `nodes` move to existing nodes and to `launches`. `saved` is in USD per hour."""
+    """The pods of `nodes` move to existing nodes and to `launches`. `saved`, in USD per hour, leaves out the price of
+    the nodes `made_for_them`, which were launched for an earlier step of this move."""
 
     nodes: tuple[ProvisionedNode, ...]
     launches: tuple[PlannedNode, ...]
     saved: Decimal
+    made_for_them: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def _judged(
 ) -> Move | RefusedTry:
     """The move, if the plan without the nodes is cheaper and gives every pod a place."""
     plan = context.plan
-    homeless = _homeless(pods, plan, tried, context)
+    homeless = _homeless(pods, plan, tried, context) or _apart_from_itself(pods, tried, context)
     if homeless:
         return _no_place(homeless)
     known = {launch.name for launch in plan.launches}  # launches of pools in mode Observe
@@ -122,20 +126,19 @@ def _judged(
     if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
         return _no_place(pods[0].key)
     keys = {pod.key for pod in pods}
-    kept = {placement.node for placement in tried.placements if placement.pod in keys} & context.idle.keys()
-    kept -= _launched_for(nodes, context) if kept else set()  # their price was compared before the launch
+    there = {placement.node for placement in tried.placements if placement.pod in keys}
+    kept = there & context.idle.keys()
+    kept -= _launched_for(nodes, context) if kept else set()  # their price was compared with that of all they replace
     old = sum((context.prices[node.name] for node in nodes), Decimal(0))
     new = sum([*priced, *(context.idle[name] for name in kept)], Decimal(0))
     asked = strictest(context.saving[node.name] for node in nodes)
     here = (expected_rest(node, context.pods[node.node_name], asked.payback, context.now) for node in nodes)
     within = min(*here, *_rests_there(tried, nodes, keys, context), timedelta.max)
     share, cost = _share_and_cost(nodes, pods, asked, prices=context.prices, new=new)
-    least = max(share, cost / max(_hours(within), Decimal("0.01")))
-    if old - new < least:
-        reason = Reason.of(Code.NOT_CHEAPER, saved=f"{old - new:.2f}", least=f"{least:.2f}")
-        return RefusedTry(reason, None if old - new < share else _HOUR * float(cost / (old - new)) - within)
+    slack = _slack(old - new, share, cost, within, asked)
+    if isinstance(slack, RefusedTry):
+        return slack
     names = tuple(sorted(node.name for node in nodes))
-    slack = old - new - least
     launches = tuple(
         replace(
             launch,
@@ -145,7 +148,45 @@ def _judged(
         )
         for launch in fresh
     )
-    return Move(tuple(nodes), launches, old - new)
+    return Move(tuple(nodes), launches, old - new, tuple(sorted(there & _replacing(nodes, context).keys())))
+
+
+def _slack(saved: Decimal, share: Decimal, cost: Decimal, within: timedelta, asked: Saving) -> Decimal | RefusedTry:
+    """The part of what the move saves that it need not save, in USD per hour: it saves the `share`, and pays for its
+    `cost` in USD `within` the time for which the pods stay."""
+    if saved <= 0:
+        return RefusedTry(Reason.of(Code.NOT_CHEAPER))
+    least, text = max(share, _each_hour(cost, within)), f"{saved:.2f}"
+    if saved >= least:
+        return saved - least
+    if saved < share or within >= asked.payback:
+        least = max(share, _each_hour(cost, max(within, asked.payback)))
+        reason = Reason.of(Code.NOT_CHEAPER, saved=text, least=f"{least:.2f}")
+    else:
+        minutes = int(within.total_seconds() // 60)
+        reason = Reason.of(Code.NOT_CHEAPER, saved=text, cost=f"{cost:.2f}", minutes=minutes)
+    return RefusedTry(reason, None if saved < share else _HOUR * float(cost / saved) - within)
+
+
+def _each_hour(cost: Decimal, within: timedelta) -> Decimal:
+    return cost / max(_hours(within), Decimal("0.01"))
+
+
+def _apart_from_itself(pods: Sequence[Pod], tried: Plan, context: MoveContext) -> str:
+    """A pod whose required affinity keeps the pod that replaces it in the zone of those that still stop; "" if there is
+    none. kube-scheduler counts pods that are being deleted, and those of nodes that drain later."""
+    if not any(pod.pod_affinity for pod in pods):
+        return ""
+    nothing: FrozenMap[str, str] = FrozenMap()
+    known = {node.name: node.labels for node in context.snapshot.nodes}
+    known |= {launch.name: launch.node.labels for launch in tried.launches}
+    to = {placement.pod: known.get(placement.node, nothing) for placement in tried.placements}
+    for pod in pods:
+        here, there = known.get(pod.node_name or "", nothing), to.get(pod.key, nothing)
+        keys = (term.topology_key for term in pod.pod_affinity if term.topology_key != labels.HOSTNAME)
+        if any(here.get(key) != there.get(key) for key in keys):
+            return pod.key
+    return ""
 
 
 def _no_place(pod: str) -> RefusedTry:
@@ -168,11 +209,36 @@ def _rests_there(
 def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:
     """The names of the Nodes that were launched to replace some of these, while all others that they replace may go as
     well: the price was compared with that of all."""
-    names = {node.name for node in nodes}
-    launched = [node for node in context.snapshot.provisioned if names.intersection(node.replaces)]
-    others = {name for node in launched for name in node.replaces if name not in names}
+    names = frozenset(node.name for node in nodes)
+    launched = _replacing(nodes, context)
+    others = {name for node in launched.values() for name in node.replaces if name not in names}
     free = names.union(_may_go(others, context) if others else ())
-    return {node.node_name for node in launched if free.issuperset(node.replaces)}
+    return {
+        there
+        for there, node in launched.items()
+        if free.issuperset(node.replaces) and _still_pays(node, names, context)
+    }
+
+
+def _replacing(nodes: Sequence[ProvisionedNode], context: MoveContext) -> dict[str, ProvisionedNode]:
+    """By name of the Node, those that were launched to replace some of these."""
+    names = {node.name for node in nodes}
+    return {node.node_name: node for node in context.snapshot.provisioned if names.intersection(node.replaces)}
+
+
+def _still_pays(new: ProvisionedNode, names: frozenset[str], context: MoveContext) -> bool:
+    """True if all nodes that the machine was launched for still cost more than it, and their pods still fit without
+    another machine: the devices that it publishes, the pods of these nodes or prices may differ from the plan of the
+    launch."""
+    olds = [node for node in context.snapshot.provisioned if node.name in new.replaces and node.name in context.prices]
+    if sum((context.prices[node.name] for node in olds), Decimal(0)) < context.idle.get(new.node_name, Decimal(0)):
+        return False
+    if names.issuperset(new.replaces):
+        return True
+    pods = context.pods_of(olds)
+    tried = context.attempt(without_nodes(context.snapshot, olds, pods, context.first))
+    known = {launch.name for launch in context.plan.launches}
+    return not _homeless(pods, context.plan, tried, context) and known.issuperset(one.name for one in tried.launches)
 
 
 def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
@@ -189,6 +255,8 @@ def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
 def text_of(move: Move) -> Reason:
     """The reason of the nodes' end, for reports."""
     saved = f"{move.saved:.2f}"
+    if move.made_for_them:
+        return Reason.of(Code.NODE_DISPENSABLE, to=move.made_for_them)
     if not move.launches:
         return Reason.of(Code.NODE_DISPENSABLE, saved=saved)
     types = tuple(sorted(launch.offering.instance_type for launch in move.launches))

@@ -30,7 +30,7 @@ CLOSING = replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.CL
 
 def closing(found: Snapshot) -> dict[str, Decimal]:
     """What closes, with its price."""
-    return dict(with_closing(found, NOW, catalog=CATALOG).closing)
+    return dict(with_closing(found, NOW, catalog=CATALOG, closes=True).closing)
 
 
 def closable(**fields: Any) -> Snapshot:
@@ -90,6 +90,33 @@ def test_a_mark_keeps_a_node_open() -> None:
     assert OwnNodes((marked,)).of(node()) is marked
     assert closing(closable(nodes=[node()])) == {"old": DEAR}
     assert closing(replace(closable(), nodes=(marked,))) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "closed"),
+    [
+        pytest.param({}, ["b"], id="the first one drains"),
+        pytest.param({"first": None}, ["b"], id="the first one is gone"),
+        pytest.param({"first": Phase.READY}, [], id="none drains yet"),
+        pytest.param({"since": timedelta(minutes=30)}, [], id="too long ago"),
+        pytest.param({"new": Phase.REGISTERED}, [], id="the new one still starts"),
+        pytest.param({"mark": MARKED}, [], id="it has a mark by now"),
+    ],
+)
+def test_nodes_that_one_machine_replaces_close_when_the_first_drains(fields: dict[str, Any], closed: list[str]) -> None:
+    """In a real cluster, too: its pods would otherwise go to the next nodes, and be evicted again."""
+    first = fields.get("first", Phase.DRAINING)
+    ready = NOW - fields.get("since", timedelta(minutes=5))
+    new = node("new", replaces=("a", "b"), phase=fields.get("new", Phase.READY), phase_since=ready)
+    nodes = [*([] if first is None else [node("a", phase=first)]), node("b"), new, node("other")]
+    found = state([served("pb", "b"), served("po", "other")], nodes)
+    marked = [replace(n, annotations=fields["mark"]) if n.name == "b" and "mark" in fields else n for n in found.nodes]
+    found = with_closing(replace(found, nodes=tuple(marked)), NOW, catalog=CATALOG, closes=False)
+    assert list(found.closing) == closed
+    decisions = {d.provisioned_node: d for d in decide(found, frozenset(), NOW, custom={})}
+    if closed:
+        assert decisions["b"].action is NodeAction.CLOSE
+        assert decisions["b"].reasons[0].detail == {"to": "new"}
 
 
 def test_a_closing_node_takes_no_pods_and_keeps_those_it_has() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from autoscaler.model.capacity import DisruptionBudget
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.consolidation.merging import worth_a_try
 from autoscaler.planning.disruption.consolidation.moves import MoveContext
@@ -20,7 +21,7 @@ from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRI
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from tests.builders import NOW
-from tests.unit.planning.disruption.moving import POOL, drained, launch, moved, node, served, state, step
+from tests.unit.planning.disruption.moving import POOL, drained, launch, moved, node, present, served, state, step
 
 
 def sets(nodes: Sequence[ProvisionedNode], pods: Sequence[Pod], *launches: PlannedNode) -> list[list[str]]:
@@ -102,9 +103,12 @@ def test_no_node_drains_beyond_the_budget(budget: str, goes: list[str]) -> None:
     assert drained(step(state(pools=[replace(POOL, disruption=disruption)]), moved())) == goes
 
 
-@pytest.mark.parametrize(("schedule", "launched"), [("0-40 * * * *", 0), ("5-40 * * * *", 0), ("5-25 * * * *", 1)])
+@pytest.mark.parametrize(
+    ("schedule", "launched"),
+    [("0-40 * * * *", 0), ("5-40 * * * *", 0), ("5-25 * * * *", 0), ("45-54 * * * *", 0), ("55-59 * * * *", 1)],
+)
 def test_no_machine_is_launched_shortly_before_a_budget_closes(schedule: str, launched: int) -> None:
-    """It would end without a pod after half an hour."""
+    """It would end without a pod after half an hour, or with those of one of the three nodes."""
     disruption = replace(POOL.disruption, budgets=(DisruptionBudget("0", schedule),))
     found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
     assert NOW.minute == 0
@@ -194,3 +198,37 @@ def test_a_node_that_is_not_replaced_again_now_spoils_no_set() -> None:
     seen = replace(seen, tried=FrozenMap(dict.fromkeys("abc", NOW)), last=NOW - timedelta(hours=1))
     step(state(PODS, NODES), tried, seen)
     assert set(names) == {"b", "c"}
+
+
+@pytest.mark.parametrize(("price", "goes"), [("20.50", True), ("19.50", False)])
+def test_prices_are_compared_again_when_the_machine_is_ready(price: str, goes: bool) -> None:
+    """Those of the old nodes may have fallen since the launch of one for 40 $/h."""
+    new = node("new", replaces=("a", "b"), phase_since=NOW - timedelta(minutes=1))
+    found = state(PODS[:2], [node("a", usd_per_hour=price), node("b", usd_per_hour=price), new])
+    kept = present(found)
+    idle = NodeDecision("new", NodeAction.KEEP, (Reason.of(Code.NODE_REPLACES, replaced=("a", "b")),))
+    plan = replace(kept, nodes=(*kept.nodes[:2], idle))
+    result = step(found, lambda without: moved(pods=_pending(without), to="new"), plan=plan)
+    assert bool(drained(result)) is goes
+    closes = [d.provisioned_node for d in result.plan.nodes if d.action is NodeAction.CLOSE]
+    assert sorted((*drained(result), *closes)) == (["a", "b"] if goes else []), "the other one takes no more pods"
+
+
+@pytest.mark.parametrize(("lost", "together"), [(timedelta(minutes=5), True), (timedelta(hours=90_000), False)])
+def test_a_pod_that_loses_too_much_does_not_keep_others_from_going_together(lost: timedelta, together: bool) -> None:
+    """One annotation would otherwise refuse every set of nodes."""
+    pods = [*PODS[:2], served("pc", "c", checkpoint_interval=lost)]
+    tried: list[set[str]] = []
+
+    def attempt(without: Snapshot) -> Plan:
+        tried.append({key.removeprefix("default/") for key in _pending(without)})
+        return Plan()
+
+    step(state(pods, NODES), attempt)
+    assert {"pc"} in tried, "it is tried alone"
+    assert any("pc" in one and len(one) > 1 for one in tried) is together
+    assert any({"pa", "pb"} <= one for one in tried)
+
+
+def _pending(found: Snapshot) -> list[str]:
+    return [pod.key for pod in found.pods if pod.node_name is None]

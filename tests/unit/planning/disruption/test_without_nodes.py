@@ -62,3 +62,14 @@ def test_a_claim_keeps_its_devices_for_its_other_consumers(consumer: Consumer | 
     found = replace(state(pods), claims=FrozenMap({held.key: held}))
     after = without_nodes(found, found.provisioned, pods[:1]).claims[held.key]
     assert (after.allocation is None) is freed
+
+
+def test_a_claim_of_a_running_pod_keeps_its_devices_whoever_owns_it() -> None:
+    """The owner of a claim is whoever its author names: a pod that moves may own the claim of one that stays."""
+    given = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", "other", "gpu-0"),))
+    held = replace(
+        claim("held"), allocation=given, reserved_for=(Consumer("pods", "b", "uid-b"),), controller="uid-web"
+    )
+    pods = [served(), replace(served("b", "other"), claims=claims_of("held"))]
+    found = replace(state(pods), claims=FrozenMap({held.key: held}))
+    assert without_nodes(found, found.provisioned, found.pods[:1]).claims[held.key] == held
