@@ -58,10 +58,10 @@ class PodRemoval:
         world, keys = self.world, {pod.key for pod in pods}
         named = {key for pod in pods for key in claim_keys(pod) if key in world.claims}
         made = {key for pod in pods if pod.uid for key in self._made_for.get(pod.uid, ())}
-        made = {key for key in made if self._users.get(key, frozenset()) <= keys}  # an owner need not be the user
-        freed = {key for key in named if self._users.get(key, frozenset()) <= keys} | made
+        # Whoever owns a claim, its users decide: its author may name any pod as its owner.
+        freed = {key for key in named | made if self._users.get(key, frozenset()) <= keys}
         claims = {**world.claims, **{key: as_asked(world.claims[key]) for key in freed}}
-        for key in made - named:  # for an extended resource: made again on the pod's next node
+        for key in freed - named:  # for an extended resource: made again on the pod's next node
             del claims[key]
         state = world.nodes[node]
         left = NodeState.of(state.node, tuple(pod for pod in state.pods if pod.key not in keys))

@@ -13,6 +13,8 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.loop import decision, loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
+from autoscaler.model.plan import NodeAction
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.disruption.consolidation.tried_moves import MovesTried
 from autoscaler.planning.failing_objects import FailingObject
@@ -25,6 +27,7 @@ from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 from tests.builders import CATALOG, NOW, claim, pod, snapshot
 from tests.crash.life import START, scenario, small_catalog
+from tests.unit.planning.disruption.moving import node, served, state
 from tests.unit.simulation.test_contradictions import SCENARIO, believed, live, with_another_gpu
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=NodeTemplateRef(TEMPLATE_KIND, "gpu"))
@@ -129,3 +132,10 @@ def test_an_error_in_moving_pods_forgets_no_replacement(monkeypatch: pytest.Monk
     assert (found.moves.replaced, found.moves.going, found.moves.last) == (known.replaced, (), NOW)
     assert found.move_at is not None
     assert found.move_at > NOW
+
+
+def test_in_a_cluster_too_the_nodes_of_a_merge_close() -> None:
+    new = node("new", replaces=("a", "b"), phase_since=NOW - timedelta(minutes=5))
+    found = state([served("pb", "b")], [node("a", phase=Phase.DRAINING), node("b"), new], [POOL])
+    decided = decide(found, CATALOG, DEFAULTS, NOW)
+    assert {one.provisioned_node: one.action for one in decided.plan.nodes}["b"] is NodeAction.CLOSE
