@@ -133,7 +133,9 @@ def stay_after_all(node: ProvisionedNode, found: Node | None, pods: Sequence[Pod
     late = began is not None and now >= began + _PATIENCE
     endless = began is not None and now >= began + _PATIENCE + _LONGEST_STOP
     back = [pod for pod in pods if began is not None and pod.created >= began.timestamp()]
-    return bool(back) or any(endless or (not pod.deleting and (late or unmovable(pod) is not None)) for pod in pods)
+    if back or (endless and pods):
+        return True
+    return any(not pod.deleting and (late or unmovable(pod) is not None) for pod in pods)
 
 
 def _stopping(pod: Pod) -> timedelta:

@@ -26,7 +26,7 @@ from autoscaler.planning.answers import next_answer, request_answers
 from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.virtual_pods import with_virtual_pods
-from autoscaler.planning.disruption.closing import reopened, with_closing
+from autoscaler.planning.disruption.closing import reopened, with_closing, without_closed_pools
 from autoscaler.planning.disruption.consolidation.consolidation import consolidated
 from autoscaler.planning.disruption.consolidation.tried_moves import AGAIN, NOTHING_TRIED, MovesTried
 from autoscaler.planning.disruption.slice_drift import slice_drifts
@@ -140,7 +140,8 @@ def _decided(
     held = held_back(learned, conditions)
     if learned.closing and _some_stopped(learned, held):
         # The nodes that would be bought instead are not: pending pods need the existing room.
-        held, plan = replace(held, closing=FrozenMap()), make(replace(learned, closing=FrozenMap()))
+        learned, held = without_closed_pools(learned), without_closed_pools(held)
+        plan = make(learned)
     return Decisions(
         now=now,
         snapshot=held,

@@ -178,7 +178,7 @@ class Code(Enum):
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the changed field of the pool
     NODE_DISPENSABLE = "NodeDispensable"  # saved: USD an hour; its pods fit on other nodes; to: those launched for them
-    NODE_CLOSING = "NodeClosing"  # to: the ProvisionedNode that its pods move to, if they do
+    NODE_CLOSING = "NodeClosing"  # to: the node that its pods move to, if they do
     NODE_REPLACED = "NodeReplaced"  # saved, by, together: its pods, with those of others, move to machines of type `by`
     NODE_REPLACES = "NodeReplaces"  # replaced: ProvisionedNodes whose pods move to it
     PODS_STAY = "PodsStay"  # pod, and a fact: why it is not moved to save money

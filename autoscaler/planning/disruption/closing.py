@@ -18,9 +18,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from autoscaler.lifecycle.leaving import checked_first
 from autoscaler.lifecycle.movable import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.lifecycle.provisioned_node import is_coming, is_stopped, may_take_pods
+from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving, is_stopped, may_take_pods
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy
 from autoscaler.model.plan import Plan
@@ -28,10 +29,12 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
-from autoscaler.planning.disruption.node_actions import baseline_names, going_together, needed_nodes
+from autoscaler.planning.disruption.consolidation.tried_moves import NO_SECOND
+from autoscaler.planning.disruption.node_actions import baseline_names, needed_nodes
 from autoscaler.planning.disruption.running import price_now, remaining
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from instance_catalog.types.catalog import Catalog
 
 # The most nodes that are tried one by one in a reconcile: each is a plan of the whole cluster.
@@ -46,14 +49,33 @@ _ROOT: Final = Decimal(1) / 3
 def with_closing(snapshot: Snapshot, now: datetime, *, catalog: Catalog, closes: bool) -> Snapshot:
     """The snapshot with the nodes to close marked, each with its price. `closes`: also those of pools with
     `consolidate: Close`."""
-    pools = {pool.name for pool in snapshot.pools if closes and _closes(pool)}
-    found = dict(_closing(snapshot, pools, now, catalog)) if pools else {}
-    goes, own = going_together(snapshot, now), OwnNodes(snapshot.nodes)
-    for node in snapshot.provisioned if goes else ():
-        there = own.of(node)
-        if node.name in goes and there is not None and not mark_of_node(there):
-            found[node.name] = price_now(node, catalog) or Decimal(0)
-    return replace(snapshot, closing=FrozenMap(found)) if found else snapshot
+    pools = {pool.name for pool in snapshot.pools if closes and _acts(pool, ConsolidationPolicy.CLOSE)}
+    names = {node.name for node in snapshot.provisioned if node.pool in pools and not node.replaces}
+    names.update(_going_together(snapshot, now))
+    return replace(snapshot, closing=FrozenMap(dict(_closing(snapshot, names, now, catalog)))) if names else snapshot
+
+
+def without_closed_pools(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which only nodes close whose pods move to a machine that is there already."""
+    moving = {name for new in snapshot.provisioned for name in new.replaces}
+    return _without(snapshot, snapshot.closing.keys() - moving)
+
+
+def _going_together(snapshot: Snapshot, now: datetime) -> Iterator[str]:
+    """The ProvisionedNodes that are still to be drained for a replacement of several, once one of them has the taint of
+    a drain. That lasts as long as these drains come before other moves."""
+    replacements = [new for new in snapshot.provisioned if len(new.replaces) > 1]
+    if not replacements:
+        return
+    pools = {pool.name for pool in snapshot.pools if _acts(pool, ConsolidationPolicy.CHEAPER)}
+    tainted = {node.name for node in snapshot.nodes if any(taint.key == DRAINING_TAINT for taint in node.taints)}
+    known = {node.name: node for node in snapshot.provisioned}
+    for new in replacements:
+        olds = [known[name] for name in new.replaces if name in known]
+        ready = may_take_pods(new) and not is_coming(new)
+        began = any((is_leaving(old) and checked_first(old.reasons)) or old.node_name in tainted for old in olds)
+        if ready and began and new.phase_since is not None and now < new.phase_since + NO_SECOND:
+            yield from (old.name for old in olds if old.pool in pools)
 
 
 def reopened(plan: Plan, snapshot: Snapshot, make: Callable[[Snapshot], Plan], now: datetime) -> tuple[Snapshot, Plan]:
@@ -128,10 +150,8 @@ def _without(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     return replace(snapshot, closing=FrozenMap(kept))
 
 
-def _closes(pool: CapacityPool) -> bool:
-    return (
-        pool.disruption.consolidate is ConsolidationPolicy.CLOSE and pool.acts and not (pool.ordered or pool.deleting)
-    )
+def _acts(pool: CapacityPool, how: ConsolidationPolicy) -> bool:
+    return pool.disruption.consolidate is how and pool.acts and not (pool.ordered or pool.deleting)
 
 
 def _occupants(snapshot: Snapshot) -> dict[str, list[Pod]]:
@@ -144,14 +164,14 @@ def _occupants(snapshot: Snapshot) -> dict[str, list[Pod]]:
 
 
 def _closing(
-    snapshot: Snapshot, pools: Collection[str], now: datetime, catalog: Catalog
+    snapshot: Snapshot, names: Collection[str], now: datetime, catalog: Catalog
 ) -> Iterator[tuple[str, Decimal]]:
-    """Names of the ProvisionedNodes that close, with their prices."""
+    """Those of the ProvisionedNodes that close, with their prices."""
     own = OwnNodes(snapshot.nodes)
     stay = needed_nodes(snapshot, (), now) | _awaited(snapshot) | baseline_names(snapshot, now)
     for node in snapshot.provisioned:
         price, there = price_now(node, catalog), own.of(node)
-        if node.pool not in pools or price is None or not _is_ours_to_close(node):
+        if node.name not in names or price is None or not _is_ours_to_close(node):
             continue
         if {node.name, node.node_name} & stay:
             continue
@@ -162,7 +182,7 @@ def _closing(
 def _is_ours_to_close(node: ProvisionedNode) -> bool:
     """True if it is paid by the hour, belongs to no slice, and accepts pods now."""
     ready = may_take_pods(node) and not is_coming(node) and not is_stopped(node)
-    return ready and not node.offering.block and node.hosts == 1 and not node.replaces
+    return ready and not node.offering.block and node.hosts == 1 and node.unhealthy_since is None
 
 
 def _awaited(snapshot: Snapshot) -> frozenset[str]:

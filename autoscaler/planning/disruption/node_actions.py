@@ -98,7 +98,7 @@ class _Run:
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = baseline_names(snapshot, now)
         self._closing = snapshot.closing
-        self._going = going_together(snapshot, now)
+        self._replaced_by = {name: new.node_name for new in snapshot.provisioned for name in new.replaces}
         self._moving = _pods_move(snapshot, now)
         self._budget = Budgets(snapshot, now)
 
@@ -134,7 +134,9 @@ class _Run:
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, Subject("pool", node.pool))
         if node.name in self._closing:
-            return NodeDecision(node.name, NodeAction.CLOSE, (why_closing(self._going.get(node.name, "")),))
+            to = self._replaced_by.get(node.name, "")
+            why = Reason.of(Code.NODE_CLOSING, to=to) if to else Reason.of(Code.NODE_CLOSING)
+            return NodeDecision(node.name, NodeAction.CLOSE, (why,))
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
@@ -247,11 +249,6 @@ def drifted(
     return "" if all(requirement_matches(requirement, facts) for requirement in bound) else "requirements"
 
 
-def why_closing(to: str) -> Reason:
-    """The reason of a node that takes no more pods; `to`: the ProvisionedNode that its pods move to, if they move."""
-    return Reason.of(Code.NODE_CLOSING, to=to) if to else Reason.of(Code.NODE_CLOSING)
-
-
 def _pods_move(snapshot: Snapshot, now: datetime) -> bool:
     """True while pods that left a node to save money may not have been created again. A StatefulSet creates a pod only
     after the old one has stopped."""
@@ -264,19 +261,6 @@ def _pods_move(snapshot: Snapshot, now: datetime) -> bool:
             grace = min(timedelta(seconds=pod.termination_grace_seconds), _STOPPING)
             stopping[pod.node_name] = max(stopping[pod.node_name], grace)
     return any(since is not None and now < since + REPLACING + stopping[name] for name, since in began.items())
-
-
-def going_together(snapshot: Snapshot, now: datetime, first: Collection[str] = ()) -> dict[str, str]:
-    """By name of each ProvisionedNode that is still to be drained for a replacement of several: the replacement. The
-    first of them, one of `first` perhaps, drains or is gone."""
-    stay = {node.name for node in snapshot.provisioned if not is_leaving(node) and node.name not in first}
-    found: dict[str, str] = {}
-    for new in snapshot.provisioned:
-        left = stay.intersection(new.replaces)
-        began = may_take_pods(new) and not is_coming(new) and len(left) < len(new.replaces)
-        if began and new.phase_since is not None and now < new.phase_since + REPLACING:
-            found |= dict.fromkeys(left, new.name)
-    return found
 
 
 def baseline_names(snapshot: Snapshot, now: datetime) -> set[str]:

@@ -12,9 +12,10 @@ import pytest
 from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.loop import decision, loop
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
-from autoscaler.model.capacity import CapacityPool, Mode, NodeTemplateRef
+from autoscaler.model.capacity import CapacityPool, ConsolidationPolicy, Disruption, Mode, NodeTemplateRef
 from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.disruption.consolidation.tried_moves import MovesTried
 from autoscaler.planning.failing_objects import FailingObject
@@ -136,6 +137,8 @@ def test_an_error_in_moving_pods_forgets_no_replacement(monkeypatch: pytest.Monk
 
 def test_in_a_cluster_too_the_nodes_of_a_merge_close() -> None:
     new = node("new", replaces=("a", "b"), phase_since=NOW - timedelta(minutes=5))
-    found = state([served("pb", "b")], [node("a", phase=Phase.DRAINING), node("b"), new], [POOL])
+    going = node("a", phase=Phase.DRAINING, reasons=(Reason.of(Code.NODE_DISPENSABLE),))
+    cheaper = replace(POOL, disruption=Disruption(consolidate=ConsolidationPolicy.CHEAPER))
+    found = state([served("pb", "b")], [going, node("b"), new], [cheaper])
     decided = decide(found, CATALOG, DEFAULTS, NOW)
     assert {one.provisioned_node: one.action for one in decided.plan.nodes}["b"] is NodeAction.CLOSE

@@ -121,14 +121,13 @@ class Candidates:
         most = _PLANNED_TOGETHER if self._affordable >= TRIES else self._affordable
         first = int(self.now.timestamp() // _TOGETHER.total_seconds()) * most % len(nodes) if len(nodes) > most else 0
         looked_at = [*nodes[first:], *nodes[:first]][:_LOOKS]
-        ready = (n for n in looked_at if tried.may_replace(n.name, self.now) and self.may_pay(n))
-        possible = (n for n in ready if self._obstacle(n) is None)
+        possible = (n for n in looked_at if tried.may_replace(n.name, self.now) and self._obstacle(n) is None)
         found = list(islice(possible, most))
         pods = list(accumulate(len(self.pods[node.node_name]) for node in found))
         return found[: max(2, bisect(pods, _PODS_TOGETHER))]
 
     def may_pay(self, node: ProvisionedNode) -> bool:
-        """True unless moving its pods costs half of what it costs as long as they run: no set with it saves enough."""
+        """True unless moving its pods is likely to cost half of what it costs as long as they run."""
         pods, saving = self.pods[node.node_name], self.pools[node.pool].disruption.saving
         lost = max((pod.checkpoint_interval or timedelta(0) for pod in pods), default=timedelta(0))
         return saving.restart + lost < expected_rest(node, pods, saving.payback, self.now) / 2
@@ -189,7 +188,5 @@ def is_new(node: ProvisionedNode, now: datetime) -> bool:
 
 def keeps_for_pods(decision: NodeDecision) -> bool:
     """True if the plan keeps the node because of its pods; it may let in no others."""
-    whys = {reason.code for reason in decision.reasons}
-    return (decision.action is NodeAction.KEEP and Code.ALREADY_BOUND in whys) or (
-        decision.action is NodeAction.CLOSE and Code.NODE_CLOSING in whys
-    )
+    bound = any(reason.code is Code.ALREADY_BOUND for reason in decision.reasons)
+    return decision.action is NodeAction.CLOSE or (decision.action is NodeAction.KEEP and bound)

@@ -51,8 +51,8 @@ from autoscaler.planning.disruption.consolidation.refused_moves import (
     with_refusals,
     without_refusals,
 )
-from autoscaler.planning.disruption.consolidation.tried_moves import NOTHING_TRIED, PAUSE, MovesTried
-from autoscaler.planning.disruption.node_actions import REPLACING, going_together, why_closing
+from autoscaler.planning.disruption.consolidation.tried_moves import NO_SECOND, NOTHING_TRIED, PAUSE, MovesTried
+from autoscaler.planning.disruption.node_actions import REPLACING
 from autoscaler.planning.placement.replay import pod_without_place
 from autoscaler.planning.policy import Policy
 from instance_catalog.dataclass import dataclass, replace
@@ -105,7 +105,8 @@ def consolidated(
     )
     together = found.together(tried)
     stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
-    context = replace(found.move_context(make, attempt), stuck=stuck)
+    known = frozenset(launch.name for launch in attempt(snapshot).launches) if plan.launches else frozenset()
+    context = replace(found.move_context(make, attempt), stuck=stuck, known=known)
     after = replace(seen, going=())
     if batch or together is not None:
         plan, after = _tried(batch, together, found, context, seen)
@@ -186,8 +187,8 @@ def _best(moves: Iterable[Move], found: Candidates) -> Move | None:
 
 
 def _taken(move: Move, context: MoveContext, tried: MovesTried) -> tuple[Plan, MovesTried]:
-    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Nodes that are to go
-    after these take no more pods. Then every node whose answer may differ is tried again."""
+    """The plan with the first step of the move: its launches, or otherwise the end of its nodes. Then every node
+    whose answer may differ is tried again."""
     plan, now = context.plan, context.now
     names = sorted(node.name for node in move.nodes)
     refused = without_refusals(tried.refused, names)  # of nodes that could not go alone, but can together
@@ -197,9 +198,7 @@ def _taken(move: Move, context: MoveContext, tried: MovesTried) -> tuple[Plan, M
         replaced = {name: (now, 1 + tried.replaced.get(name, (now, 0))[1]) for name in names}
         plan = replace(plan, launches=(*plan.launches, *move.launches))
         return plan, replace(tried, replaced=tried.replaced.with_items(replaced))
-    later = going_together(context.snapshot, now, names)
-    goes = {name: NodeDecision(name, NodeAction.CLOSE, (why_closing(to),)) for name, to in later.items()}
-    goes |= {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
+    goes = {name: NodeDecision(name, NodeAction.DRAIN, (text_of(move),)) for name in names}
     nodes = tuple(goes.get(decision.provisioned_node, decision) for decision in plan.nodes)
     return replace(plan, nodes=nodes), replace(tried, going=tuple(names))
 
@@ -230,34 +229,38 @@ def _several(
     batch: Sequence[ProvisionedNode], together: Sequence[ProvisionedNode], found: Candidates, context: MoveContext
 ) -> Iterator[Sequence[ProvisionedNode]]:
     """Those of which a plan without all the nodes `together` shows that one machine could replace them, and at last the
-    first nodes, fewer each time."""
-    if len(together) > 1:
-        yield from worth_a_try(together, context)
-    alone = [node for node in found.to_act_on(batch) if found.may_pay(node)]
-    every = [*alone, *(node for node in together if node not in batch)][:TRIES]
-    count = len(every)
-    while count > 1:
-        yield every[:count]
-        count //= 2
+    first nodes, fewer each time.
+
+    Nodes whose move costs much come second: with one of them a set may save too little, and their tenants choose that.
+    """
+    every = [*found.to_act_on(batch), *(node for node in together if node not in batch)]
+    cheap = [node for node in every if found.may_pay(node)]
+    for nodes in (cheap, every) if len(cheap) < len(every) else (every,):
+        known = [node for node in together if node in nodes]
+        if len(known) > 1:
+            yield from worth_a_try(known, context)
+        count = min(TRIES, len(nodes))
+        while count > 1:
+            yield nodes[:count]
+            count //= 2
 
 
 def _may_take(move: Move, snapshot: Snapshot, tried: MovesTried, now: datetime) -> bool:
     """True if budgets allow the move, and no other replacement is new or was launched shortly before.
 
     The nodes of a replacement drain one after the other, so each needs the budget alone, and all the time until the
-    last of them may have drained.
+    last of them may have drained, or other moves come before these drains.
     """
     budgets = Budgets(snapshot, now)
     if not move.launches:
         return all(budgets.take(node) for node in move.nodes)
     restart = {pool.name: pool.disruption.saving.restart for pool in snapshot.pools}
-    until = REPLACING + sum((restart[node.pool] for node in move.nodes[1:]), timedelta(0))
-    ahead = [Budgets(snapshot, now + _EVERY * step) for step in range(1 + ceil(until / _EVERY))]
+    until = min(REPLACING + sum((restart[node.pool] for node in move.nodes[1:]), timedelta(0)), NO_SECOND)
+    moments = (now + _EVERY * step for step in range(1 + ceil(until / _EVERY)))
     replaced = {name for node in snapshot.provisioned if is_new(node, now) for name in node.replaces}
-    return all(
-        all(found.allow(node) for found in ahead) and node.name not in replaced and tried.may_replace(node.name, now)
-        for node in move.nodes
-    )
+    if any(node.name in replaced or not tried.may_replace(node.name, now) for node in move.nodes):
+        return False
+    return all(all(map(Budgets(snapshot, at).allow, move.nodes)) for at in moments)
 
 
 def _explained(plan: Plan, tried: MovesTried) -> Plan:

@@ -18,18 +18,19 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving
 from autoscaler.model.capacity import CapacityPool, Saving
 from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Pod, PodAffinityTerm
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.disruption.running import NOT_FOR_MOVES, expected_rest, preference_now
 from autoscaler.planning.disruption.without_nodes import without_nodes
-from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.dataclass import dataclass, field, replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 
 _HOUR: Final = timedelta(hours=1)
+_YEAR: Final = 8766.0  # hours; what pays only after more is not waited for
 # Seconds after which a pod with a place that is still not bound no longer counts as about to be bound.
 _BINDING: Final = 600
 
@@ -77,7 +78,9 @@ class MoveContext:
 
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
     of a Node: `pods`, those that not every node has, `idle`, prices of own nodes that no pod needs and that would end,
-    and `closed`, nodes that nothing moves to. `first` are keys of pods for which replacements were launched.
+    and `closed`, nodes that nothing moves to. `first` are keys of pods for which replacements were launched. `known`
+    are names of the launches that `attempt` plans for the present cluster. `fits` remembers which replacements of
+    several nodes, by name, take the pods of all of them.
     """
 
     snapshot: Snapshot
@@ -91,6 +94,8 @@ class MoveContext:
     closed: frozenset[str]
     first: frozenset[str]
     now: datetime
+    known: frozenset[str] = frozenset()
+    fits: dict[str, bool] = field(default_factory=dict)
     stuck: Callable[[Plan, Snapshot, Sequence[Pod]], str] = lambda plan, snapshot, pods: ""
 
     def pods_of(self, nodes: Iterable[ProvisionedNode]) -> list[Pod]:
@@ -119,8 +124,7 @@ def _judged(
     homeless = _homeless(pods, plan, tried, context) or _apart_from_itself(pods, tried, context)
     if homeless:
         return _no_place(homeless)
-    known = {launch.name for launch in plan.launches}  # launches of pools in mode Observe
-    fresh = [launch for launch in tried.launches if launch.name not in known]
+    fresh = [launch for launch in tried.launches if launch.name not in _known(context)]
     priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
     kinds = {launch.offering.capacity_type for launch in fresh}
     if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
@@ -165,7 +169,7 @@ def _slack(saved: Decimal, share: Decimal, cost: Decimal, within: timedelta, ask
     else:
         minutes = int(within.total_seconds() // 60)
         reason = Reason.of(Code.NOT_CHEAPER, saved=text, cost=f"{cost:.2f}", minutes=minutes)
-    return RefusedTry(reason, None if saved < share else _HOUR * float(cost / saved) - within)
+    return RefusedTry(reason, None if saved < share else _HOUR * min(float(cost / saved), _YEAR) - within)
 
 
 def _each_hour(cost: Decimal, within: timedelta) -> Decimal:
@@ -173,20 +177,34 @@ def _each_hour(cost: Decimal, within: timedelta) -> Decimal:
 
 
 def _apart_from_itself(pods: Sequence[Pod], tried: Plan, context: MoveContext) -> str:
-    """A pod whose required affinity keeps the pod that replaces it in the zone of those that still stop; "" if there is
-    none. kube-scheduler counts pods that are being deleted, and those of nodes that drain later."""
+    """A pod whose required affinity may keep the pod that replaces it in the zone that it leaves; "" if there is none.
+
+    kube-scheduler counts pods that are being deleted, and those of nodes that drain later. Only a pod that stays, in
+    the new zone, makes the move certain. The node itself is no such zone: its taint lets no pod come back.
+    """
     if not any(pod.pod_affinity for pod in pods):
         return ""
     nothing: FrozenMap[str, str] = FrozenMap()
     known = {node.name: node.labels for node in context.snapshot.nodes}
     known |= {launch.name: launch.node.labels for launch in tried.launches}
     to = {placement.pod: known.get(placement.node, nothing) for placement in tried.placements}
+    moved = {pod.key for pod in pods}
+    stay = [pod for pod in context.snapshot.pods if pod.node_name and not pod.deleting and pod.key not in moved]
     for pod in pods:
         here, there = known.get(pod.node_name or "", nothing), to.get(pod.key, nothing)
-        keys = (term.topology_key for term in pod.pod_affinity if term.topology_key != labels.HOSTNAME)
-        if any(here.get(key) != there.get(key) for key in keys):
-            return pod.key
+        for term in pod.pod_affinity:
+            key = term.topology_key
+            if key == labels.HOSTNAME or here.get(key) == there.get(key):
+                continue
+            beside = (one for one in stay if known.get(one.node_name or "", nothing).get(key) == there.get(key))
+            if not any(all(_selects(t, one) for t in pod.pod_affinity) for one in beside):
+                return pod.key
     return ""
+
+
+def _selects(term: PodAffinityTerm, other: Pod) -> bool:
+    """True only if the term certainly selects the pod: one that selects namespaces by their labels may not."""
+    return other.namespace in term.namespaces and term.selector is not None and term.selector.matches(other.labels)
 
 
 def _no_place(pod: str) -> RefusedTry:
@@ -207,16 +225,15 @@ def _rests_there(
 
 
 def _launched_for(nodes: Sequence[ProvisionedNode], context: MoveContext) -> set[str]:
-    """The names of the Nodes that were launched to replace some of these, while all others that they replace may go as
-    well: the price was compared with that of all."""
+    """The names of the Nodes that were launched to replace some of these, while all others that they replace, and that
+    have pods, may go as well: the price was compared with that of all."""
     names = frozenset(node.name for node in nodes)
     launched = _replacing(nodes, context)
-    others = {name for node in launched.values() for name in node.replaces if name not in names}
-    free = names.union(_may_go(others, context) if others else ())
+    there = {node.name for node in context.snapshot.provisioned if context.pods.get(node.node_name)}
+    others = there.intersection(name for node in launched.values() for name in node.replaces) - names
+    stay = others.difference(_may_go(others, context) if others else ())
     return {
-        there
-        for there, node in launched.items()
-        if free.issuperset(node.replaces) and _still_pays(node, names, context)
+        name for name, node in launched.items() if stay.isdisjoint(node.replaces) and _still_pays(node, names, context)
     }
 
 
@@ -233,12 +250,19 @@ def _still_pays(new: ProvisionedNode, names: frozenset[str], context: MoveContex
     olds = [node for node in context.snapshot.provisioned if node.name in new.replaces and node.name in context.prices]
     if sum((context.prices[node.name] for node in olds), Decimal(0)) < context.idle.get(new.node_name, Decimal(0)):
         return False
-    if names.issuperset(new.replaces):
+    if names.issuperset(node.name for node in olds):
         return True
-    pods = context.pods_of(olds)
-    tried = context.attempt(without_nodes(context.snapshot, olds, pods, context.first))
-    known = {launch.name for launch in context.plan.launches}
-    return not _homeless(pods, context.plan, tried, context) and known.issuperset(one.name for one in tried.launches)
+    if new.name not in context.fits:
+        pods = context.pods_of(olds)
+        tried = context.attempt(without_nodes(context.snapshot, olds, pods, context.first))
+        more = {launch.name for launch in tried.launches} - _known(context)
+        context.fits[new.name] = not more and not _homeless(pods, context.plan, tried, context)
+    return context.fits[new.name]
+
+
+def _known(context: MoveContext) -> set[str]:
+    """Names of launches without any move: those of pools in mode Observe."""
+    return {*context.known, *(launch.name for launch in context.plan.launches)}
 
 
 def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
@@ -255,7 +279,7 @@ def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
 def text_of(move: Move) -> Reason:
     """The reason of the nodes' end, for reports."""
     saved = f"{move.saved:.2f}"
-    if move.made_for_them:
+    if move.made_for_them and not move.launches:
         return Reason.of(Code.NODE_DISPENSABLE, to=move.made_for_them)
     if not move.launches:
         return Reason.of(Code.NODE_DISPENSABLE, saved=saved)

@@ -15,13 +15,14 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NodeAction, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption.closing import reopened, with_closing
+from autoscaler.planning.disruption.closing import reopened, with_closing, without_closed_pools
 from autoscaler.planning.disruption.node_actions import decide
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from tests.builders import CATALOG, NOW, block, pod
 from tests.unit.planning.disruption.moving import DEAR, POOL, launch, node, served, state
 
@@ -96,27 +97,42 @@ def test_a_mark_keeps_a_node_open() -> None:
     ("fields", "closed"),
     [
         pytest.param({}, ["b"], id="the first one drains"),
-        pytest.param({"first": None}, ["b"], id="the first one is gone"),
+        pytest.param({"first": None}, [], id="the first one is gone, perhaps for another reason"),
+        pytest.param({"first": None, "taint": True}, ["b"], id="the first one is gone, and it was closed before"),
         pytest.param({"first": Phase.READY}, [], id="none drains yet"),
-        pytest.param({"since": timedelta(minutes=30)}, [], id="too long ago"),
+        pytest.param({"reasons": ()}, [], id="the first one goes for another reason"),
+        pytest.param({"since": timedelta(hours=1)}, [], id="too long ago"),
+        pytest.param({"pool": replace(POOL, mode=Mode.OBSERVE)}, [], id="the pool observes"),
+        pytest.param({"pool": replace(POOL, disruption=Disruption())}, [], id="the pool moves no pods any more"),
+        pytest.param({"pool": replace(POOL, launcher=Launcher.CLUSTER_AUTOSCALER)}, [], id="another launches"),
+        pytest.param({"more": (pod("next", nominated_node="b"),)}, [], id="a pod is nominated to it"),
         pytest.param({"new": Phase.REGISTERED}, [], id="the new one still starts"),
         pytest.param({"mark": MARKED}, [], id="it has a mark by now"),
     ],
 )
 def test_nodes_that_one_machine_replaces_close_when_the_first_drains(fields: dict[str, Any], closed: list[str]) -> None:
     """In a real cluster, too: its pods would otherwise go to the next nodes, and be evicted again."""
-    first = fields.get("first", Phase.DRAINING)
+    first, reasons = fields.get("first", Phase.DRAINING), fields.get("reasons", (Reason.of(Code.NODE_DISPENSABLE),))
     ready = NOW - fields.get("since", timedelta(minutes=5))
     new = node("new", replaces=("a", "b"), phase=fields.get("new", Phase.READY), phase_since=ready)
-    nodes = [*([] if first is None else [node("a", phase=first)]), node("b"), new, node("other")]
-    found = state([served("pb", "b"), served("po", "other")], nodes)
-    marked = [replace(n, annotations=fields["mark"]) if n.name == "b" and "mark" in fields else n for n in found.nodes]
+    nodes = [*([] if first is None else [node("a", phase=first, reasons=reasons)]), node("b"), new, node("other")]
+    pods = [served("pb", "b"), served("po", "other"), *fields.get("more", ())]
+    found = state(pods, nodes, [fields.get("pool", POOL)])
+    marks, taints = fields.get("mark", FrozenMap()), (Taint(labels.DRAINING_TAINT),) if "taint" in fields else ()
+    marked = [replace(n, annotations=marks, taints=taints) if n.name == "b" else n for n in found.nodes]
     found = with_closing(replace(found, nodes=tuple(marked)), NOW, catalog=CATALOG, closes=False)
     assert list(found.closing) == closed
     decisions = {d.provisioned_node: d for d in decide(found, frozenset(), NOW, custom={})}
     if closed:
         assert decisions["b"].action is NodeAction.CLOSE
         assert decisions["b"].reasons[0].detail == {"to": "new"}
+
+
+def test_where_a_pool_stops_only_nodes_with_a_replacement_stay_closed() -> None:
+    """Pending pods need the room of those for which another would be launched."""
+    nodes = [node(), node("b"), node("new", replaces=("a", "b"))]
+    found = replace(state(nodes=nodes), closing=FrozenMap({"old": DEAR, "b": DEAR}))
+    assert list(without_closed_pools(found).closing) == ["b"]
 
 
 def test_a_closing_node_takes_no_pods_and_keeps_those_it_has() -> None:
