@@ -13,7 +13,7 @@ from autoscaler.planning.packing.problem import Budget
 from instance_catalog.dataclass import dataclass, field, fields, replace
 from instance_catalog.types.instance_type import CapacityType
 
-# Moves save at least some percent of what their nodes cost, so plans this close to their lower bounds show enough. A
+# A move saves at least 15 % of what its nodes cost, by default, so a plan this close to its lower bound shows enough. A
 # longer search finds little more, and takes most of the time of tries.
 _NEAR_ENOUGH_FOR_MOVES: Final = Decimal("1.02")
 _NEIGHBOURHOODS_FOR_MOVES: Final = 12

@@ -98,7 +98,7 @@ class _Run:
         self._used_slices = used_slices(snapshot.provisioned, self._busy)
         self._baseline = baseline_names(snapshot, now)
         self._closing = snapshot.closing
-        self._replaced_by = {name: new.node_name for new in snapshot.provisioned for name in new.replaces}
+        self._provisioned = snapshot.provisioned
         self._moving = _pods_move(snapshot, now)
         self._budget = Budgets(snapshot, now)
 
@@ -134,9 +134,7 @@ class _Run:
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, Subject("pool", node.pool))
         if node.name in self._closing:
-            to = self._replaced_by.get(node.name, "")
-            why = Reason.of(Code.NODE_CLOSING, to=to) if to else Reason.of(Code.NODE_CLOSING)
-            return NodeDecision(node.name, NodeAction.CLOSE, (why,))
+            return NodeDecision(node.name, NodeAction.CLOSE, (self._why_closing(node),))
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
@@ -172,6 +170,10 @@ class _Run:
         why = (Reason.of(Code.NODE_RECLAIMED, Subject("node", node.name), at=node.reclaim_at.isoformat()),)
         drains = self._now >= node.reclaim_at - SINGLE.budget
         return NodeDecision(node.name, NodeAction.DRAIN if drains else NodeAction.NOTICE, why, deadline=node.reclaim_at)
+
+    def _why_closing(self, node: ProvisionedNode) -> Reason:
+        to = next((new.node_name for new in self._provisioned if node.name in new.replaces), "")
+        return Reason.of(Code.NODE_CLOSING, to=to) if to else Reason.of(Code.NODE_CLOSING)
 
     def _needed(self, node: ProvisionedNode) -> Reason | None:
         """The reason why it stays whatever the policy is: it has pods, or it has not registered yet."""

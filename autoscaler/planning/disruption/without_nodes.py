@@ -66,16 +66,12 @@ def _freed(snapshot: Snapshot, moved: Sequence[Pod]) -> FrozenMap[str, ResourceC
     uids = {pod.uid for pod in moved if pod.uid}
     found: dict[str, ResourceClaim] = {}
     for key, claim in snapshot.claims.items():
-        made_for_one = claim.controller in uids
-        if not (made_for_one or key in named):
+        if claim.controller not in uids and key not in named:
             found[key] = claim
             continue
         left = tuple(consumer for consumer in claim.reserved_for if consumer.uid not in uids)
         if left:  # whoever owns it: it keeps its devices, and a finalizer keeps it
-            claim = replace(claim, reserved_for=left)
-        elif key not in named:
-            continue
-        else:
-            claim = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
-        found[key] = claim
+            found[key] = replace(claim, reserved_for=left)
+        elif key in named:
+            found[key] = replace(claim, allocation=None, reserved_for=(), device_conditions=FrozenMap())
     return FrozenMap(found)

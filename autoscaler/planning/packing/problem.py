@@ -199,8 +199,7 @@ class Budget:
     patterns). `columns`: patterns of one mixed-integer program. `bound`: entries of the linear program for the lower
     bound, some tenths of a second; with 0 only proven plans have a bound. `near_enough`: a solution that costs at most
     so many times its lower bound is not improved further. `neighbourhoods`: the most groups of nodes that are packed
-    again. `any_cost`: the first solution that leaves nobody out is
-    enough, for those who do not read its cost."""
+    again. `any_cost`: the first solution that leaves nobody out is enough, for those who do not read its cost."""
 
     demands: int = 2000
     puts: int = 2000

@@ -20,9 +20,12 @@ from autoscaler.planning.placement.existing import Present, present_nodes
 from autoscaler.planning.policy import WorkLimits
 from autoscaler.planning.work import NODES
 from autoscaler.scheduling.daemons import daemon_pods
+from autoscaler.scheduling.pod_filters import domains_of_selected
 from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
 from instance_catalog.dataclass import dataclass, replace
+from instance_catalog.frozen_map import EMPTY
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 
 
@@ -90,6 +93,8 @@ def pod_without_place(
     again in an order that is not known, so the first ones and the last ones are tried first. Equal pods take no places
     of each other.
     """
+    if held := _held_by_affinity(plan, snapshot, moved, catalog):
+        return held
     keys = [pod.key for pod in moved]
     pending = [pod for pod in snapshot.pods if pod.key in set(keys)]
     classes = len(classes_of(bundles_of(pending, snapshot.claims), snapshot))
@@ -108,4 +113,25 @@ def pod_without_place(
             return keys[0]
         if left := sorted(created.keys() & set(stuck)):
             return left[0]
+    return ""
+
+
+def _held_by_affinity(plan: Plan, snapshot: Snapshot, moved: Iterable[Pod], catalog: Catalog) -> str:
+    """The key of a pod whose required affinity may keep the pod that replaces it in the zone that it leaves.
+
+    kube-scheduler counts pods that are being deleted, and those of nodes that drain later; `snapshot` has them pending.
+    Only a pod that stays, in the new zone, makes the move certain. The node itself is no such zone: its taint lets no
+    pod come back.
+    """
+    related = [pod for pod in moved if any(term.topology_key != labels.HOSTNAME for term in pod.pod_affinity)]
+    if not related:
+        return ""
+    world = _with_launches(plan, snapshot, catalog)
+    leaves = {node.name: node.labels for node in snapshot.nodes}
+    to = {placement.pod: placement.node for placement in plan.placements}
+    for pod in related:
+        here, there = leaves.get(pod.node_name or "", EMPTY), world.nodes[to[pod.key]].node.labels
+        for key in {term.topology_key for term in pod.pod_affinity} - {labels.HOSTNAME}:
+            if here.get(key) != there[key] and there[key] not in domains_of_selected(pod, world, key):
+                return pod.key
     return ""

@@ -297,7 +297,8 @@ def test_no_pod_is_evicted_twice() -> None:
 
 
 @pytest.mark.parametrize("stopping", [0, 5])
-def test_a_pod_stays_where_its_affinity_to_itself_keeps_it(stopping: int) -> None:
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "another stays in the new zone"])
+def test_a_pod_stays_where_its_affinity_to_itself_keeps_it(stopping: int, beside: bool) -> None:
     """kube-scheduler counts the pod that stops: the one that replaces it has to stay in its zone."""
     term = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -305,6 +306,9 @@ def test_a_pod_stays_where_its_affinity_to_itself_keeps_it(stopping: int) -> Non
     cluster.api.create(PODS, pod("first", "large", annotations={RUNS_FOR: "10m"}))
     cluster.live(5 * MINUTE)
     cluster.serve_pod("c", asking("500m", affinity=affinity))
+    cluster.live(MINUTE)
+    if beside:
+        cluster.serve_pod("anchor", asking("500m", nodeSelector={ZONE: "us-east-1b"}))
     cluster.stopping = timedelta(minutes=stopping)
     cluster.live(4 * HOUR)
-    assert (cluster.types(), cluster.evicted) == ([LARGE], [])
+    assert (cluster.types(), cluster.evicted) == (([SMALL, SMALL], ["c"]) if beside else ([LARGE], []))

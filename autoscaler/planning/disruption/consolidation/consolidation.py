@@ -104,11 +104,13 @@ def consolidated(
         tried=tried.tried.with_items(dict.fromkeys(stay, now)),
     )
     together = found.together(tried)
-    stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
-    known = frozenset(launch.name for launch in attempt(snapshot).launches) if plan.launches else frozenset()
-    context = replace(found.move_context(make, attempt), stuck=stuck, known=known)
     after = replace(seen, going=())
     if batch or together is not None:
+        stuck = partial(pod_without_place, catalog=catalog, work=policy.work, now=now)
+        # A shorter search may launch others for the pods of pools in mode Observe.
+        present = (*plan.launches, *(attempt(snapshot).launches if plan.launches else ()))
+        known = frozenset(launch.name for launch in present)
+        context = replace(found.move_context(make, attempt), stuck=stuck, known=known)
         plan, after = _tried(batch, together, found, context, seen)
     return Consolidated(_explained(plan, after), after, found.next_at(after))
 
@@ -234,11 +236,12 @@ def _several(
     Nodes whose move costs much come second: with one of them a set may save too little, and their tenants choose that.
     """
     every = [*found.to_act_on(batch), *(node for node in together if node not in batch)]
-    cheap = [node for node in every if found.may_pay(node)]
-    for nodes in (cheap, every) if len(cheap) < len(every) else (every,):
-        known = [node for node in together if node in nodes]
-        if len(known) > 1:
-            yield from worth_a_try(known, context)
+    dear = {node.name for node in every if not found.may_pay(node)}
+    for skipped in (dear, set[str]()) if dear else (dear,):
+        many = [node for node in together if node.name not in skipped]
+        if len(many) > 1:
+            yield from worth_a_try(many, context)
+        nodes = [node for node in every if node.name not in skipped]
         count = min(TRIES, len(nodes))
         while count > 1:
             yield nodes[:count]

@@ -8,7 +8,7 @@ that run just these are worth a try, and a node whose pods would get an equal ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -51,7 +51,7 @@ def worth_a_try(nodes: Sequence[ProvisionedNode], context: MoveContext) -> list[
         _Running(node, context.prices[node.name], Counter(kinds[pod.key] for pod in context.pods[node.node_name]))
         for node in dearest_first(nodes, context.prices, context.pods)
     ]
-    found = sorted(_replaced_by_one(running, kinds, context.attempt(without), context.plan), key=lambda one: -one[0])
+    found = sorted(_replaced_by_one(running, kinds, context.attempt(without), context.known), key=lambda one: -one[0])
     return [nodes for _, nodes in found[:_SETS]]
 
 
@@ -63,10 +63,9 @@ def _kinds(without: Snapshot, keys: set[str]) -> Iterator[tuple[str, int]]:
 
 
 def _replaced_by_one(
-    running: Sequence[_Running], kinds: Mapping[str, int], tried: Plan, plan: Plan
+    running: Sequence[_Running], kinds: Mapping[str, int], tried: Plan, known: Collection[str]
 ) -> Iterator[tuple[Decimal, tuple[ProvisionedNode, ...]]]:
-    """What each launch saves per hour, with the nodes whose pods it takes."""
-    known = {launch.name for launch in plan.launches}  # of pools in mode Observe
+    """What each launch saves per hour, with the nodes whose pods it takes; `known` are launches without any move."""
     takes = [
         (launch, Counter(kinds[key] for key in launch.pods if key in kinds))
         for launch in tried.launches

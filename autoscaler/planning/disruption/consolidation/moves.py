@@ -18,7 +18,7 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import is_coming, is_leaving
 from autoscaler.model.capacity import CapacityPool, Saving
 from autoscaler.model.plan import NodeAction, Plan, PlannedNode, Target
-from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -26,8 +26,6 @@ from autoscaler.model.virtual_pods import is_virtual
 from autoscaler.planning.disruption.running import NOT_FOR_MOVES, expected_rest, preference_now
 from autoscaler.planning.disruption.without_nodes import without_nodes
 from instance_catalog.dataclass import dataclass, field, replace
-from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes import labels
 
 _HOUR: Final = timedelta(hours=1)
 _YEAR: Final = 8766.0  # hours; what pays only after more is not waited for
@@ -79,8 +77,8 @@ class MoveContext:
     By name of a ProvisionedNode: `prices`, in USD per hour, and `saving`, the minimum that its pool requires. By name
     of a Node: `pods`, those that not every node has, `idle`, prices of own nodes that no pod needs and that would end,
     and `closed`, nodes that nothing moves to. `first` are keys of pods for which replacements were launched. `known`
-    are names of the launches that `attempt` plans for the present cluster. `fits` remembers which replacements of
-    several nodes, by name, take the pods of all of them.
+    are names of launches without any move, for pools in mode Observe. `fits` remembers which replacements of several
+    nodes, by name, take the pods of all of them.
     """
 
     snapshot: Snapshot
@@ -121,10 +119,10 @@ def _judged(
 ) -> Move | RefusedTry:
     """The move, if the plan without the nodes is cheaper and gives every pod a place."""
     plan = context.plan
-    homeless = _homeless(pods, plan, tried, context) or _apart_from_itself(pods, tried, context)
+    homeless = _homeless(pods, plan, tried, context)
     if homeless:
         return _no_place(homeless)
-    fresh = [launch for launch in tried.launches if launch.name not in _known(context)]
+    fresh = [launch for launch in tried.launches if launch.name not in context.known]
     priced = [launch.usd_per_hour for launch in fresh if launch.usd_per_hour is not None]
     kinds = {launch.offering.capacity_type for launch in fresh}
     if len(priced) != len(fresh) or kinds & NOT_FOR_MOVES or any(launch.whole for launch in fresh):
@@ -176,37 +174,6 @@ def _each_hour(cost: Decimal, within: timedelta) -> Decimal:
     return cost / max(_hours(within), Decimal("0.01"))
 
 
-def _apart_from_itself(pods: Sequence[Pod], tried: Plan, context: MoveContext) -> str:
-    """A pod whose required affinity may keep the pod that replaces it in the zone that it leaves; "" if there is none.
-
-    kube-scheduler counts pods that are being deleted, and those of nodes that drain later. Only a pod that stays, in
-    the new zone, makes the move certain. The node itself is no such zone: its taint lets no pod come back.
-    """
-    if not any(pod.pod_affinity for pod in pods):
-        return ""
-    nothing: FrozenMap[str, str] = FrozenMap()
-    known = {node.name: node.labels for node in context.snapshot.nodes}
-    known |= {launch.name: launch.node.labels for launch in tried.launches}
-    to = {placement.pod: known.get(placement.node, nothing) for placement in tried.placements}
-    moved = {pod.key for pod in pods}
-    stay = [pod for pod in context.snapshot.pods if pod.node_name and not pod.deleting and pod.key not in moved]
-    for pod in pods:
-        here, there = known.get(pod.node_name or "", nothing), to.get(pod.key, nothing)
-        for term in pod.pod_affinity:
-            key = term.topology_key
-            if key == labels.HOSTNAME or here.get(key) == there.get(key):
-                continue
-            beside = (one for one in stay if known.get(one.node_name or "", nothing).get(key) == there.get(key))
-            if not any(all(_selects(t, one) for t in pod.pod_affinity) for one in beside):
-                return pod.key
-    return ""
-
-
-def _selects(term: PodAffinityTerm, other: Pod) -> bool:
-    """True only if the term certainly selects the pod: one that selects namespaces by their labels may not."""
-    return other.namespace in term.namespaces and term.selector is not None and term.selector.matches(other.labels)
-
-
 def _no_place(pod: str) -> RefusedTry:
     return RefusedTry(Reason.of(Code.NO_OTHER_PLACE, pod=pod))
 
@@ -255,14 +222,9 @@ def _still_pays(new: ProvisionedNode, names: frozenset[str], context: MoveContex
     if new.name not in context.fits:
         pods = context.pods_of(olds)
         tried = context.attempt(without_nodes(context.snapshot, olds, pods, context.first))
-        more = {launch.name for launch in tried.launches} - _known(context)
+        more = {launch.name for launch in tried.launches} - context.known
         context.fits[new.name] = not more and not _homeless(pods, context.plan, tried, context)
     return context.fits[new.name]
-
-
-def _known(context: MoveContext) -> set[str]:
-    """Names of launches without any move: those of pools in mode Observe."""
-    return {*context.known, *(launch.name for launch in context.plan.launches)}
 
 
 def _may_go(names: Collection[str], context: MoveContext) -> Iterator[str]:
