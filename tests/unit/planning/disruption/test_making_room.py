@@ -19,6 +19,7 @@ from autoscaler.model.pod_disruption_budget import PodDisruptionBudget
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.evicted_pods import PodRemoval
 from autoscaler.planning.disruption.making_room import room_made
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.scheduling.schedule import Scheduled, adversarial, first, schedule
@@ -59,6 +60,20 @@ def test_the_fewest_pods_move() -> None:
     (found,) = proposals(two_nodes().snapshot())
     assert moves(found) == [("one", "a", "b")]
     assert (found.pods, dict(found.devices), found.usd_per_hour) == (("default/train",), {"a": 8}, None)
+
+
+def test_a_claim_of_a_pod_that_stays_keeps_its_devices_whoever_owns_it() -> None:
+    """Its author may name the pod that moves as its owner."""
+    cluster = Cluster()
+    cluster.node("a")
+    moves_away = cluster.runs("one", "a")
+    stays = cluster.runs("two", "a", 2)
+    cluster.claims[1] = replace(cluster.claims[1], controller=moves_away.uid)
+    world = World.of(cluster.snapshot())
+    after = PodRemoval(world).without([moves_away], "a")
+    held = f"default/{stays.name}-gpu"
+    assert after.claims[held] == world.claims[held]
+    assert after.allocated.use_of("gpu.nvidia.com", "a").exclusive == {"gpu-1", "gpu-2"}
 
 
 def test_it_says_what_is_not_bought_then() -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.model.capacity import DisruptionBudget
+from autoscaler.model.capacity import DisruptionBudget, Saving
 from autoscaler.model.labels import LabelSelector, Requirement
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan, PlannedNode
@@ -114,6 +114,19 @@ def test_no_machine_is_launched_shortly_before_a_budget_closes(schedule: str, la
     disruption = replace(POOL.disruption, budgets=(DisruptionBudget("0", schedule),))
     found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
     assert NOW.minute == 0
+    assert len(step(found, _one_for_three).plan.launches) == launched
+
+
+@pytest.mark.parametrize(("hour", "launched"), [("9", 0), ("10", 1)])
+def test_pods_that_restart_for_days_do_not_ask_for_budgets_open_for_days(hour: str, launched: int) -> None:
+    """The drains come before other moves for an hour."""
+    disruption = replace(
+        POOL.disruption,
+        budgets=(DisruptionBudget("0", f"* {hour} * * *"),),
+        saving=Saving(percent=1, payback=timedelta(days=3650), restart=timedelta(days=3)),
+    )
+    found = state(PODS, NODES, [replace(POOL, disruption=disruption)])
+    assert NOW.hour == 8
     assert len(step(found, _one_for_three).plan.launches) == launched
 
 

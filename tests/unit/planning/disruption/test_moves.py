@@ -103,6 +103,16 @@ def test_a_replacement_that_waits_for_other_pods_costs_what_it_costs() -> None:
     assert drained(step(state(nodes=[nodes[0], own]), moved(to="new"), plan=plan)) == ["old"]
 
 
+def test_a_replacement_that_takes_only_some_of_the_pods_is_not_said_to_take_all() -> None:
+    """It turned out too small, so another machine is launched for the rest."""
+    new = node("new", replaces=("old",), phase_since=NOW - timedelta(hours=1), usd_per_hour="5.00")
+    rest = launch("rest", pods=("default/more",))
+    places = Placement("default/web", Target.EXISTING, "new"), Placement("default/more", Target.NEW, "rest")
+    result = step(state([served(), served("more")], [node(), new]), Plan(launches=(rest,), placements=places))
+    assert [launch.name for launch in result.plan.launches] == ["rest"]
+    assert result.tried.answers["old"] == Reason.of(Code.NODE_REPLACED, saved="35.00", by=("l1",))
+
+
 @pytest.mark.parametrize(
     ("mark", "gone", "goes"),
     [({}, False, ["a"]), ({labels.DO_NOT_DISRUPT: "true"}, False, []), ({}, True, [])],
