@@ -6,7 +6,7 @@ order. Pods are not bound to their node in the plan, except by nominations that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
@@ -65,11 +65,16 @@ def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> 
     return _replayed(plan, snapshot.pods, _with_launches(plan, snapshot, catalog), choose)
 
 
-def _with_launches(plan: Plan, snapshot: Snapshot, catalog: Catalog) -> World:
-    """The nodes that stay, those that start, and those that the plan launches."""
+def _with_launches(
+    plan: Plan,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    targets: Collection[Target] = (Target.EXISTING, Target.COMING),
+) -> World:
+    """The nodes of these `targets`, and those that the plan launches."""
     present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
     world = present.world
-    for name in [name for name in world.nodes if name not in present.targets]:
+    for name in [name for name in world.nodes if present.targets.get(name) not in targets]:
         world = world.without_node(name)
     for launch in plan.launches:
         daemons = daemon_pods(launch.node, snapshot.daemon_sets)
@@ -91,8 +96,9 @@ def pod_without_place(
 
     kube-scheduler may give the room that the plan keeps for a large pod to a small one. Controllers create the pods
     again in an order that is not known, so the first ones and the last ones are tried first. Equal pods take no places
-    of each other.
+    of each other. A node that starts is no room for them: a provider may hold its machine for weeks.
     """
+    plan = replace(plan, placements=tuple(p for p in plan.placements if p.target is not Target.COMING))
     if held := _held_by_affinity(plan, snapshot, moved, catalog):
         return held
     keys = [pod.key for pod in moved]
@@ -100,7 +106,7 @@ def pod_without_place(
     classes = len(classes_of(bundles_of(pending, snapshot.claims), snapshot))
     if classes < 2:
         return ""
-    world = _with_launches(plan, snapshot, catalog)
+    world = _with_launches(plan, snapshot, catalog, (Target.EXISTING,))
     units = min(work.per_round, work.per_pod * classes) * (1 + len(world.nodes) // NODES)  # as for the plan
     for order in (pending, pending[::-1]):
         created = {pod.key: now.timestamp() + turn for turn, pod in enumerate(order)}

@@ -76,7 +76,8 @@ class Candidates:
         new = (node for node in snapshot.provisioned if may_take_pods(node) and is_new(node, now))
         self.replaced = {name for node in new for name in node.replaces}
         self.nodes.sort(key=self._order)
-        self.closed = frozenset(awaited.union(node.node_name for node in snapshot.provisioned if ends_soon(node)))
+        starts_or_ends = (n.node_name for n in snapshot.provisioned if is_coming(n) or ends_soon(n))
+        self.closed = frozenset(awaited.union(starts_or_ends))
 
     def move_context(self, make: Callable[[Snapshot], Plan], attempt: Callable[[Snapshot], Plan]) -> MoveContext:
         """The input of moves."""

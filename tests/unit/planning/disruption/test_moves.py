@@ -149,10 +149,11 @@ def test_a_replacement_of_several_nodes_is_not_for_one_of_them(
         pytest.param(
             node("t", offering=OfferingRef("l8", "any", CapacityType.FLEX_START, Decimal(9))), id="its run ends"
         ),
+        pytest.param(node("t", phase=Phase.LAUNCHING), id="its provider holds it, perhaps for weeks"),
     ],
 )
-def test_nothing_moves_to_what_ends(target: ProvisionedNode) -> None:
-    found = state([served(), served("b", "t")], [node(), target])
+def test_nothing_moves_to_what_ends_or_may_never_come(target: ProvisionedNode) -> None:
+    found = state([served(), served("b", "t")], [node(), target], waiting=FrozenMap({"t": NOW}))
     assert drained(step(found, moved(to="t"))) == []
     assert drained(step(found, moved(to="other"))) == ["old"]
 

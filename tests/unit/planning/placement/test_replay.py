@@ -16,7 +16,7 @@ from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from instance_catalog.dataclass import replace
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.builders import CATALOG, NOW, gpus, pairs, plan, pod, snapshot
+from tests.builders import CATALOG, NOW, TEAM, gpus, ours, pairs, plan, pod, snapshot
 from tests.unit.planning.disruption.gpu_nodes import Cluster
 
 CHOICES = [
@@ -105,6 +105,22 @@ def test_pods_that_move_have_places_in_whatever_order_they_come(
     decided = Plan(placements=tuple(places))
     found = pod_without_place(decided, state, pods, catalog=CATALOG, work=WorkLimits(), now=NOW)
     assert found == stuck
+
+
+@pytest.mark.parametrize("size", ["2", "4"])
+def test_a_node_that_starts_is_no_room_for_pods_that_move(size: str) -> None:
+    """A provider may hold its machine for weeks. The pod that waits for it takes no room elsewhere either."""
+    little, big, waits = pod("little", cpu="1"), pod("big", cpu=size), pod("waits", cpu="4")
+    used = pod("used", cpu="2", node_name="half", phase="Running")
+    state = snapshot(
+        [little, big, waits, used], nodes=(roomy("half"), roomy("whole")), pools=(TEAM,), provisioned=(ours("n"),)
+    )
+    places = {"little": "half", "big": "whole"}
+    existing = [Placement(f"default/{name}", Target.EXISTING, node) for name, node in places.items()]
+    decided = Plan(placements=(*existing, Placement(waits.key, Target.COMING, "n")))
+    assert replay(decided, state, CATALOG, first).placed[waits.key] == "n", "it is a node in other replays"
+    found = pod_without_place(decided, state, [little, big], catalog=CATALOG, work=WorkLimits(), now=NOW)
+    assert found == ("default/big" if size == "4" else "")
 
 
 def test_the_size_of_the_cluster_refuses_no_move() -> None:
