@@ -1,7 +1,8 @@
 """The nodes of a plan as worlds to schedule on. Checks whether the plan holds if kube-scheduler chooses the nodes.
 
-All launched and starting nodes exist from the start, and the plan's pods are scheduled by scores in the scheduler's
-order. Pods are not bound to their node in the plan, except by nominations that are in their status already.
+All launched and starting nodes exist from the start (for moves of running pods: only the launched ones), and the plan's
+pods are scheduled by scores in the scheduler's order. Pods are not bound to their node in the plan, except by
+nominations that are in their status already.
 """
 
 from __future__ import annotations
@@ -99,14 +100,16 @@ def pod_without_place(
     of each other. A node that starts is no room for them: a provider may hold its machine for weeks.
     """
     plan = replace(plan, placements=tuple(p for p in plan.placements if p.target is not Target.COMING))
-    if held := _held_by_affinity(plan, snapshot, moved, catalog):
-        return held
+    related = [pod for pod in moved if any(term.topology_key != labels.HOSTNAME for term in pod.pod_affinity)]
     keys = [pod.key for pod in moved]
     pending = [pod for pod in snapshot.pods if pod.key in set(keys)]
     classes = len(classes_of(bundles_of(pending, snapshot.claims), snapshot))
-    if classes < 2:
+    if classes < 2 and not related:
         return ""
     world = _with_launches(plan, snapshot, catalog, (Target.EXISTING,))
+    held = _held_by_affinity(plan, snapshot, related, world)
+    if held or classes < 2:
+        return held
     units = min(work.per_round, work.per_pod * classes) * (1 + len(world.nodes) // NODES)  # as for the plan
     for order in (pending, pending[::-1]):
         created = {pod.key: now.timestamp() + turn for turn, pod in enumerate(order)}
@@ -122,17 +125,13 @@ def pod_without_place(
     return ""
 
 
-def _held_by_affinity(plan: Plan, snapshot: Snapshot, moved: Iterable[Pod], catalog: Catalog) -> str:
+def _held_by_affinity(plan: Plan, snapshot: Snapshot, related: Iterable[Pod], world: World) -> str:
     """The key of a pod whose required affinity may keep the pod that replaces it in the zone that it leaves.
 
     kube-scheduler counts pods that are being deleted, and those of nodes that drain later; `snapshot` has them pending.
     Only a pod that stays, in the new zone, makes the move certain. The node itself is no such zone: its taint lets no
     pod come back.
     """
-    related = [pod for pod in moved if any(term.topology_key != labels.HOSTNAME for term in pod.pod_affinity)]
-    if not related:
-        return ""
-    world = _with_launches(plan, snapshot, catalog)
     leaves = {node.name: node.labels for node in snapshot.nodes}
     to = {placement.pod: placement.node for placement in plan.placements}
     for pod in related:
